@@ -13,7 +13,7 @@ func (a *App) openLimits() (err error) {
 		if err != nil {
 			return err
 		}
-		a.issuers.Segment = a.order.inFrontOf(a.files.guard(all))
+		a.issuers.Segment = a.order.inFrontOf(a.files.guard(all), int(a.cfg.Limit.MaxWaiting))
 		a.issuers.Sequence = a.openSequences()
 	}
 	if a.worker != nil {

@@ -178,16 +178,24 @@ func (o *order) look(ctx context.Context, tag string) error {
 }
 
 // inFrontOf returns the issuer that clients use. local is the engine with what guards it.
-func (o *order) inFrontOf(local leaf.Issuer) leaf.Issuer {
+// At most maxWaiting calls wait for owners at once.
+func (o *order) inFrontOf(local leaf.Issuer, maxWaiting int) leaf.Issuer {
 	if o == nil {
 		return local
 	}
 	o.issuer = forward.New(forward.Config{
 		Local: local, Remote: o.peers, Self: o.self, Heard: o.heard, Look: o.look, MaxWait: o.cfg.MaxWait,
-		Attempt: max(o.cfg.Lease/2, o.maxWait+replyWithin),
+		Attempt: max(o.cfg.Lease/2, o.maxWait+replyWithin), MaxWaiting: maxWaiting,
 	})
 	o.here = &leaf.Issuers{Segment: forward.Here(local, o.look), Snowflake: leaf.Disabled("snowflake")}
 	return o.issuer
+}
+
+// setMaxWaiting replaces the bound of inFrontOf.
+func (o *order) setMaxWaiting(most int) {
+	if o != nil && o.issuer != nil {
+		o.issuer.SetMaxWaiting(most)
+	}
 }
 
 // forwarded is grpcd.Config.Forwarded.

@@ -207,6 +207,31 @@ func TestStrictOrderWithoutGRPC(t *testing.T) {
 	}
 }
 
+// TestWaitsForOwnersAreBounded: requests for a tag without an owner are rejected above limit.max-waiting, which a reload
+// changes. They are not those that wait for the store.
+func TestWaitsForOwnersAreBounded(t *testing.T) {
+	t.Parallel()
+	cfg := ordered(t, shortDir(t))
+	cfg.Order.Lease, cfg.Order.MaxWait = 30*time.Second, time.Second // the first owner begins after the lease
+	a, _ := start(t, cfg)
+	createStrict(t, a, "order")
+	cfg.Limit.MaxWaiting = 1
+	if _, err := a.Reload(cfg); err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan string, 2)
+	for range 2 {
+		go func() { _, text := get(t, a, "/api/segment/get/order"); answers <- text }()
+	}
+	if text := <-answers; !strings.Contains(text, "too many requests wait for the owners of tags in strict order") {
+		t.Error(text)
+	}
+	if _, metrics := get(t, a, "/metrics"); !strings.Contains(metrics, "leaf_requests_waiting{mode=\"segment\"} 0\n") {
+		t.Error("requests wait for the store")
+	}
+	<-answers
+}
+
 // TestLostFileGivesTagsAway: a node that lost a file issues nothing more, so the other one issues its tags in strict order.
 func TestLostFileGivesTagsAway(t *testing.T) {
 	t.Parallel()

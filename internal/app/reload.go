@@ -191,6 +191,7 @@ func (a *App) useValues(cfg config.Config) error {
 	}
 	if now := a.inForce.Limit; now.TargetWait != cfg.Limit.TargetWait || now.MaxWaiting != cfg.Limit.MaxWaiting {
 		a.gate.SetWaiting(cfg.Limit.TargetWait, int(cfg.Limit.MaxWaiting))
+		a.order.setMaxWaiting(int(cfg.Limit.MaxWaiting))
 	}
 	a.accessLog.Store(cfg.Log.Access)
 	a.tags.SetLimit(int(cfg.Metrics.Tags))

@@ -14,7 +14,9 @@
 //  2. A forwarded call is not forwarded again ([Here]), so there are no loops. A node that is not the
 //     owner any more says so, and the node that asked reads the registry and tries again.
 //  3. A call waits while no node owns its slot, or while the owner does not answer, at most for
-//     Config.MaxWait and until its deadline. It asks for admission before it waits for an owner to appear.
+//     Config.MaxWait and until its deadline, and at most Config.MaxWaiting calls wait so at once. They ask for no
+//     [leaf.Admission]: how long an owner is away says nothing about the store, and calls that the store can serve
+//     must not be rejected for it.
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
 //  5. Calls for IDs use streams that stay open. A stream has one call at a time, and none after a call that it has not

@@ -35,9 +35,10 @@ type Config struct {
 	// Look reads from the registry who owns the tag now, or waits for the reading under way.
 	Look func(ctx context.Context, tag string) error
 
-	MaxWait time.Duration // longest time of a call that another node must answer
-	Attempt time.Duration // longest wait for the answer of one owner
-	Runtime leaf.Runtime  // nil: leaf.SystemRuntime
+	MaxWait    time.Duration // longest time of a call that another node must answer
+	Attempt    time.Duration // longest wait for the answer of one owner
+	MaxWaiting int           // most calls that wait for an owner at once; 0: 10,000
+	Runtime    leaf.Runtime  // nil: leaf.SystemRuntime
 }
 
 // Issuer is the segment mode of a node with tags in strict order. All methods are safe for concurrent use.
@@ -45,7 +46,8 @@ type Issuer struct {
 	cfg Config
 	rt  leaf.Runtime
 
-	lanes lanes
+	lanes   lanes
+	waiting waiting
 
 	forwarded, failed atomic.Int64
 }
@@ -61,8 +63,13 @@ func New(cfg Config) *Issuer {
 	if cfg.Runtime == nil {
 		cfg.Runtime = leaf.SystemRuntime()
 	}
-	return &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}}}
+	i := &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}}}
+	i.SetMaxWaiting(cmp.Or(cfg.MaxWaiting, 10_000))
+	return i
 }
+
+// SetMaxWaiting replaces Config.MaxWaiting. Calls that wait go on to wait.
+func (i *Issuer) SetMaxWaiting(most int) { i.waiting.most.Store(int64(most)) }
 
 // Next implements leaf.Issuer.
 func (i *Issuer) Next(ctx context.Context, tag string) (int64, error) {
@@ -87,7 +94,7 @@ func (i *Issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, er
 }
 
 // Forwarded returns how many calls other nodes have answered, be it with an error, and how many no owner has answered for
-// as long as the caller waited. A caller that leaves while the owner still has time to answer is in neither.
+// as long as the caller waited, or might wait. A caller that leaves while the owner still has time to answer is in neither.
 func (i *Issuer) Forwarded() (answered, failed int64) { return i.forwarded.Load(), i.failed.Load() }
 
 // heard passes on what an owner has issued.
@@ -106,7 +113,9 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 	}
 	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.MaxWait)
 	defer cancel()
-	admitted, missed := false, false
+	place := place{of: &i.waiting}
+	defer place.leave()
+	missed := false
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), longestPause) {
 		if to := elsewhere.Route; to.Address != "" && to.Address != i.cfg.Self {
 			got, err = i.ask(ctx, to, tag, n)
@@ -119,11 +128,9 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			}
 		}
 		missed = missed || ctx.Err() == nil
-		if !admitted {
-			if err := leaf.Admit(ctx); err != nil {
-				return nil, err
-			}
-			admitted = true
+		if err := place.take(i.rt); err != nil {
+			i.failed.Add(1)
+			return nil, err
 		}
 		if pause > 0 && i.rt.Wait(ctx, nil, pause) != nil || i.cfg.Look(ctx, tag) != nil {
 			if missed {
@@ -187,5 +194,5 @@ func (h here) looked(ctx context.Context, tag string, err error) bool {
 		return false
 	}
 	_, elsewhere := errors.AsType[*owner.ElsewhereError](err)
-	return elsewhere && cmp.Or(leaf.Admit(ctx), h.look(ctx, tag)) == nil
+	return elsewhere && h.look(ctx, tag) == nil
 }

@@ -189,21 +189,41 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A call that must wait asks whether it may; one that another node answers at once does not.
-func TestAdmission(t *testing.T) {
+// Calls that wait for an owner take nothing from those that wait for the store. How many may is a bound of its own.
+func TestTooManyWaitForOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, refuses{})
-		c := newCluster("b", "a", "b")
-		if _, err := c.issuer().Next(ctx, "order"); err != nil {
-			t.Error(err)
-		}
-		c = newCluster("", "a", "b")
-		if _, err := c.issuer().Next(ctx, "order"); !errors.Is(err, leaf.ErrThrottled) {
-			t.Errorf("%v, want ErrThrottled", err)
+		c := newCluster("", "a", "b")
+		i := c.issuer()
+		i.SetMaxWaiting(2)
+		for round := range 2 {
+			answers := make(chan error, 3)
+			for range 3 {
+				go func() {
+					_, err := i.Next(ctx, "order")
+					answers <- err
+				}()
+			}
+			synctest.Wait()
+			if len(answers) != 1 {
+				t.Fatalf("round %d: %d of 3 calls ended, want the one too many", round, len(answers))
+			}
+			if err := <-answers; !errors.Is(err, leaf.ErrNotReady) || leaf.RetryAfter(err) == 0 {
+				t.Errorf("round %d: %v, want ErrNotReady that says when to retry", round, err)
+			}
+			c.own("b")
+			for range 2 {
+				if err := <-answers; err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			}
+			c.own("")
+			c.nodes["a"].believed = ""
 		}
 	})
 }
 
+// refuses is the admission of a node that works to capacity.
 type refuses struct{}
 
 func (refuses) Admit() error { return leaf.ErrThrottled }

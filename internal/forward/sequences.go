@@ -71,19 +71,19 @@ func elsewhere(results []leaf.SequenceResult) map[int]*owner.ElsewhereError {
 
 // followAll is follow for a batch.
 func (s sequences) followAll(ctx context.Context, b *batch) {
-	admitted, missed := false, false
+	place := place{of: &s.waiting}
+	defer place.leave()
+	missed := false
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstPause), longestPause) {
 		s.askAll(ctx, b)
 		if len(b.left) == 0 {
 			return
 		}
 		missed = missed || ctx.Err() == nil
-		if !admitted {
-			if err := leaf.Admit(ctx); err != nil {
-				s.give(b, func(int) error { return err })
-				return
-			}
-			admitted = true
+		if err := place.take(s.rt); err != nil {
+			s.failed.Add(int64(len(b.left)))
+			s.give(b, func(int) error { return err })
+			return
 		}
 		if pause > 0 && s.rt.Wait(ctx, nil, pause) != nil || s.look(ctx, b.tags()) != nil {
 			if missed {
@@ -210,7 +210,7 @@ type sequencesHere struct {
 func (h sequencesHere) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
 	results, err := h.local.NextEach(ctx, sequence, requests)
 	b := &batch{sequence: sequence, requests: requests, results: results, left: elsewhere(results)}
-	if err != nil || len(b.left) == 0 || leaf.Admit(ctx) != nil || h.look(ctx, b.tags()) != nil {
+	if err != nil || len(b.left) == 0 || h.look(ctx, b.tags()) != nil {
 		return results, err
 	}
 	return results, b.again(ctx, h.local)

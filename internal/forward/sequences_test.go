@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,6 +156,42 @@ func TestSequenceCallerLeaves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTooManySequencesWaitForOwners: calls that wait for an owner take nothing from those that wait for the store. How
+// many may is a bound of its own.
+func TestTooManySequencesWaitForOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, refuses{})
+		s := &sections{owners: map[string]string{"x": ""}, believed: map[string]string{"x": ""}}
+		issuer := forward.New(forward.Config{Remote: theOthers{remote{}, s}, Self: "a", MaxWait: time.Second, Attempt: time.Second, MaxWaiting: 2})
+		for round := range 2 {
+			answers := make(chan error, 3)
+			for range 3 {
+				go func() {
+					got, err := issuer.Sequences(at{s, "a"}, s.look).NextEach(ctx, "chat", []leaf.SequenceRequest{{Entity: "x", Count: 1}})
+					answers <- cmp.Or(err, got[0].Err)
+				}()
+			}
+			synctest.Wait()
+			if len(answers) != 1 {
+				t.Fatalf("round %d: %d of 3 calls ended, want the one too many", round, len(answers))
+			}
+			hints := 0
+			for range 3 {
+				err := <-answers
+				if !errors.Is(err, leaf.ErrNotReady) {
+					t.Errorf("round %d: %v, want ErrNotReady", round, err)
+				}
+				if leaf.RetryAfter(err) > 0 {
+					hints++
+				}
+			}
+			if hints != 1 {
+				t.Errorf("round %d: %d calls were told when to retry, want the one too many", round, hints)
+			}
+		}
+	})
 }
 
 // TestSequencesAreHeard: the node learns how far each section is that it has taken a request to, and of no other.

@@ -18,8 +18,9 @@ import (
 // requests waited for longer than the target, or most of them in vain, or so many wait now
 // that the last of them will wait for twice the target, the limit becomes rate x target. If
 // not, and requests were rejected meanwhile, it grows towards that by a half. It begins as
-// large as it may get. Windows in which no slot is released are ignored: a short stall of the
-// store must not shrink the limit.
+// large as it may get, and does so again when neither was the case for the time of calm: what
+// an overload has shown of the store may be long past. Windows in which no slot is released are ignored:
+// a short stall of the store must not shrink the limit.
 //
 // One tag gets at most half of the slots, so that a tag whose row is locked does not keep
 // others from their first range. Snowflake mode has one tag only, which may have them all.
@@ -37,6 +38,7 @@ type adaptive struct {
 	most     int // waiting at once, ever
 	byTag    map[string]int
 	rejected int64
+	trouble  time.Time // the last one: a request was rejected, or a window was overloaded
 	window   window
 }
 
@@ -57,6 +59,7 @@ const (
 	shortWindow = 100 * time.Millisecond // and fewLeft, or longWindow
 	longWindow  = time.Second
 	fewLeft     = 16
+	calm        = 5 * time.Second
 )
 
 func newAdaptive(c Config, perTag bool) *adaptive {
@@ -83,8 +86,7 @@ func (a *adaptive) acquire(tag string, now time.Time) bool {
 	defer a.look()
 	a.adapt(now)
 	if a.full(tag) {
-		a.rejected++
-		a.window.rejected++
+		a.reject(now)
 		return false
 	}
 	a.waiting++
@@ -117,13 +119,20 @@ func (a *adaptive) turns(tag string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.look()
-	a.adapt(a.rt.Now())
+	now := a.rt.Now()
+	a.adapt(now)
 	if a.byTag[tag] == 0 || !a.full(tag) {
 		return false
 	}
+	a.reject(now)
+	return true
+}
+
+// reject counts a request that is rejected. mu is held.
+func (a *adaptive) reject(now time.Time) {
 	a.rejected++
 	a.window.rejected++
-	return true
+	a.trouble = now
 }
 
 // refusal is the answer for a request that was rejected. No administrator set a limit:
@@ -157,22 +166,21 @@ func (a *adaptive) release(tag string, since time.Time, err error) {
 func (a *adaptive) adapt(now time.Time) {
 	w := a.window
 	length := now.Sub(w.start)
-	switch {
-	case length < shortWindow:
-		return
-	case w.left == 0: // a store that is silent may come back any moment
-		a.window = window{start: now}
-		return
-	case w.left < fewLeft && length < longWindow:
+	if length < shortWindow || 0 < w.left && w.left < fewLeft && length < longWindow {
 		return
 	}
 	a.window = window{start: now}
 	busy := max(w.last.Sub(w.start), time.Millisecond)
 	perTarget := float64(w.served) * float64(a.target.Load()) / float64(busy)
 	switch {
+	case w.left == 0: // a store that is silent may come back any moment
 	case w.waited > time.Duration(int64(w.left)*a.target.Load()), 2*w.served < w.left, float64(a.waiting) > 2*perTarget:
 		a.limit = min(a.limit, max(a.min, int(perTarget)))
+		a.trouble = w.last
 	case w.rejected > 0:
 		a.limit = min(a.max, max(a.limit, min(int(perTarget), a.limit+a.limit/2+1)))
+	}
+	if now.Sub(a.trouble) >= calm {
+		a.limit = a.max
 	}
 }

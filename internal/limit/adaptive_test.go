@@ -257,6 +257,53 @@ func TestOutageFailsFast(t *testing.T) {
 	})
 }
 
+// TestOverloadIsForgotten: after an overload, a burst that comes when all has been calm for a while is no overload,
+// although no request was rejected meanwhile, by which the limit would have grown.
+func TestOverloadIsForgotten(t *testing.T) {
+	t.Parallel()
+	for name, calm := range map[string]func(i leaf.Issuer){
+		"nothing is asked": func(leaf.Issuer) { time.Sleep(10 * time.Second) },
+		"little is asked": func(i leaf.Issuer) {
+			for begin := time.Now(); time.Since(begin) < 10*time.Second; time.Sleep(100 * time.Millisecond) {
+				_, _ = i.Next(context.Background(), "b")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				var back atomic.Bool
+				g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
+					if err := leaf.Admit(ctx); err != nil {
+						return err
+					}
+					if back.Load() {
+						return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
+					}
+					_ = leaf.SystemRuntime().Wait(ctx, nil, time.Second)
+					return leaf.ErrNotReady
+				}), leaf.Disabled("snowflake"))
+				i := open(t, g, leaf.Credentials{}).Segment
+				for range 5 {
+					many(t, i, "a", 100)
+					time.Sleep(time.Second)
+				}
+				if got := g.Status().Segment.Limit; got != 16 {
+					t.Fatalf("the limit in the outage is %d, want the smallest", got)
+				}
+				back.Store(true)
+				calm(i)
+				burst := many(t, i, "a", 100)
+				for range 100 {
+					if err := <-burst; err != nil {
+						t.Fatalf("of a burst after 10 s without trouble: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // issuerFunc is an engine in which each request waits for f.
 type issuerFunc func(ctx context.Context) error
 

@@ -43,6 +43,8 @@ func (g *Gate) Status() Status {
 func (a *adaptive) status() Waiting {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer a.look()
+	a.adapt(a.rt.Now()) // when no request has come for a while
 	return Waiting{Limit: a.limit, Waiting: a.waiting, Most: a.most, Rejected: a.rejected}
 }
 
