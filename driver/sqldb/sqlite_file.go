@@ -22,6 +22,9 @@ var ErrFileLost = errors.New("the database file was deleted or replaced")
 // path named then. It reports a missing file as what it is: only createFile makes
 // one, so that nothing but Bind, Prepare and ApplySchema leaves an empty database
 // behind where a path was mistyped.
+//
+// It does not open a file again whose -wal or -shm was lost: SQLite would make a new one, other
+// processes would go on with the old one, and the pages of the two would damage the database.
 type sqliteFile struct {
 	driver.Connector
 
@@ -31,12 +34,16 @@ type sqliteFile struct {
 // Connect implements driver.Connector.
 func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	path := f.of.path
+	lost := f.of.check()
 	info, err := os.Lstat(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: no file %s; run: leaf schema apply --store %q", segment.ErrSchema, path, "sqlite:"+path)
 		}
 		return nil, err
+	}
+	if f.of.isTorn(info) {
+		return nil, lost
 	}
 	if err := oneName(path, info); err != nil {
 		return nil, err
@@ -155,7 +162,7 @@ func (c *sqliteConn) named() error {
 		switch {
 		case own == nil || !c.of.has(c): // of a connection that was closed meanwhile it is not missed
 		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(now, own):
-			return c.of.lose(fmt.Errorf("%w: %s", ErrFileLost, path))
+			return c.of.lose(fmt.Errorf("%w: %s", ErrFileLost, path), c.info[0], i > 0)
 		case err != nil:
 			return fmt.Errorf("look whether the database file is still the same: %w", err)
 		}
@@ -163,8 +170,7 @@ func (c *sqliteConn) named() error {
 	return nil
 }
 
-// ResetSession implements driver.SessionResetter: the pool drops the connection and
-// opens the file that the path names now.
+// ResetSession implements driver.SessionResetter: the pool drops the connection.
 func (c *sqliteConn) ResetSession(ctx context.Context) error {
 	if c.named() != nil {
 		return driver.ErrBadConn

@@ -1,7 +1,9 @@
 package sqldb
 
 import (
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 )
@@ -13,7 +15,8 @@ type sqliteWatch struct {
 
 	mu    sync.Mutex
 	conns map[*sqliteConn]bool
-	lost  error // the first ErrFileLost
+	lost  error       // the first ErrFileLost
+	torn  fs.FileInfo // the database file whose -wal or -shm was lost; nil: none
 }
 
 func (w *sqliteWatch) add(c *sqliteConn) {
@@ -36,13 +39,24 @@ func (w *sqliteWatch) has(c *sqliteConn) bool {
 	return w.conns[c]
 }
 
-func (w *sqliteWatch) lose(err error) error {
+// lose notes that a connection to the database file lost it, or only its -wal or -shm.
+func (w *sqliteWatch) lose(err error, file fs.FileInfo, beside bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if beside {
+		w.torn = file
+	}
 	if w.lost == nil {
 		w.lost = err
 	}
 	return err
+}
+
+// isTorn reports whether a database file is the one whose -wal or -shm was lost.
+func (w *sqliteWatch) isTorn(file fs.FileInfo) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.torn != nil && os.SameFile(w.torn, file)
 }
 
 func (w *sqliteWatch) check() error {

@@ -44,6 +44,17 @@ func TestSQLiteFilesLost(t *testing.T) {
 			if err := s.CheckFile(); !errors.Is(err, sqldb.ErrFileLost) {
 				t.Errorf("CheckFile = %v, want ErrFileLost", err)
 			}
+			for range 2 { // with the connections that are open, then with new ones
+				_, _ = s.Rows(t.Context())
+				if res, err := s.Reserve(t.Context(), segment.Request{Tag: "tag", Step: 7, Length: 7, Min: 1, Max: 7}); err == nil {
+					t.Errorf("%v was reserved after the files were lost", res.Range)
+				}
+			}
+			for _, end := range ends {
+				if _, err := os.Stat(path + end); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the %s was made anew beside the one that other processes have open: %v", end, err)
+				}
+			}
 			ranges := make(chan leaf.Range, 3)
 			if err := child(t.Context(), path, 1, 3, ranges); err != nil {
 				t.Fatal(err)
