@@ -20,7 +20,10 @@ func (a *App) openLimits() (err error) {
 		a.issuers.Snowflake = a.files.guard(a.worker)
 	}
 	c := a.cfg.Limit
-	if a.gate, err = limit.New(a.issuers, limit.Config{Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting)}); err != nil {
+	if a.gate, err = limit.New(a.issuers, limit.Config{
+		Tokens: a.tokens.clients, TargetWait: c.TargetWait, MaxWaiting: int(c.MaxWaiting),
+		Databases: len(a.dbs.stores), DatabaseOf: a.dbs.router.Route,
+	}); err != nil {
 		return err
 	}
 	sources := a.limitSources()

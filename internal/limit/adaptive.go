@@ -9,7 +9,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// adaptive is the concurrency limit of one mode: it bounds how many requests wait at once.
+// adaptive is the concurrency limit of one mode, or of one database: it bounds how many requests wait at once.
 // A request that waits holds a slot.
 //
 // The limit follows from Little's law: with rate x target requests in slots, where rate is
@@ -113,9 +113,6 @@ func (a *adaptive) look() {
 // and the batch would get no slot to wait in. If it began, it would take IDs that arrive for the
 // other requests, and lose them when it is rejected in the middle.
 func (a *adaptive) turns(tag string) bool {
-	if !a.crowded.Load() {
-		return false
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.look()

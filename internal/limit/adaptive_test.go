@@ -127,6 +127,50 @@ func TestWaitingIsBounded(t *testing.T) {
 	})
 }
 
+// TestDatabasesWaitApart: a database that does not answer takes no slot from the tags of the others, nor from what any
+// of several may serve: tags that are in several, and sequences.
+func TestDatabasesWaitApart(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		w := new(waits)
+		of := func(tag string) int { return map[byte]int{'a': 0, 'b': 1, 'm': -1}[tag[0]] }
+		g, err := limit.New(leaf.Issuers{Segment: w, Snowflake: w, Sequence: &counted{}}, limit.Config{MaxWaiting: 20, Databases: 2, DatabaseOf: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		issuers := open(t, g, leaf.Credentials{})
+		i := issuers.Segment
+		var rejected []chan error
+		for _, tag := range []string{"a1", "a2", "a3", "b1", "b2", "m1"} {
+			t.Cleanup(w.close(tag))
+			rejected = append(rejected, many(t, i, tag, 10))
+		}
+		for n, want := range []int{0, 0, 10, 0, 0, 0} {
+			if got := len(rejected[n]); got != want {
+				t.Errorf("tag %d: %d of 10 requests were rejected, want %d", n, got, want)
+			}
+		}
+		for tag, want := range map[string]error{"a1": leaf.ErrExhausted, "b3": nil} {
+			if _, err := i.NextN(t.Context(), tag, 5); !errors.Is(err, want) {
+				t.Errorf("a batch for %s: %v, want %v", tag, err, want)
+			}
+		}
+		if _, err := issuers.Sequence.NextEach(t.Context(), "a1", []leaf.SequenceRequest{{Entity: "1", Count: 1}}); err != nil {
+			t.Errorf("a sequence: %v", err)
+		}
+		if st := g.Status().Segment; st.Waiting != 50 || st.Limit != 20 || st.Rejected != 11 {
+			t.Errorf("%+v, want 50 waiting, a limit of 20, and 11 rejected", st)
+		}
+		g.SetWaiting(time.Second, 30)
+		for _, tag := range []string{"a4", "b4", "m4"} {
+			t.Cleanup(w.close(tag))
+			if got := len(many(t, i, tag, 5)); got != 0 {
+				t.Errorf("%d requests for %s were rejected below the new bound", got, tag)
+			}
+		}
+	})
+}
+
 // TestWaitingIsSetAnew: other bounds count for the next request, and those that wait go on.
 func TestWaitingIsSetAnew(t *testing.T) {
 	t.Parallel()

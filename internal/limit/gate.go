@@ -26,6 +26,12 @@ type Config struct {
 	// memory, with about 10 KB for each. 0: 10,000.
 	MaxWaiting int
 
+	// Databases is how many databases segment mode has, and DatabaseOf says which one has a
+	// tag, with a negative number for a tag in several. The requests for the tags of each have
+	// slots of their own. 0, or 1: one, and DatabaseOf is not called.
+	Databases  int
+	DatabaseOf func(tag string) int
+
 	// Runtime is the clock. nil: leaf.SystemRuntime.
 	Runtime leaf.Runtime
 }
@@ -58,11 +64,12 @@ type Gate struct {
 	tokens  *auth.Tokens
 	rt      leaf.Runtime
 	table   atomic.Pointer[table]
-	waiting [modes]*adaptive
+	waiting [modes]lines
 	inner   [modes]leaf.Issuer
 	unnamed *client // without a name; shared
 
 	sequences leaf.Sequencer
+	ofMany    lines // those of sequences, whose rows any database may have
 
 	refused refusals
 	set     sync.Mutex // held by Set
@@ -87,9 +94,11 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
 	}
 	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}, sequences: issuers.Sequencer()}
-	for i := range g.waiting {
-		g.waiting[i] = newAdaptive(c, i == segment)
+	g.waiting[snowflake] = newLines(c, false, 1, nil)
+	if g.waiting[segment] = newLines(c, true, 1, nil); c.Databases > 1 {
+		g.waiting[segment] = newLines(c, true, c.Databases+1, c.DatabaseOf)
 	}
+	g.ofMany = g.waiting[segment].last()
 	g.table.Store(&table{})
 	g.unnamed = g.client("")
 	return g, nil
@@ -98,8 +107,8 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 // SetWaiting replaces Config.TargetWait and Config.MaxWaiting, which must be above 0. Requests
 // that wait go on to wait.
 func (g *Gate) SetWaiting(target time.Duration, most int) {
-	for _, w := range g.waiting {
-		w.set(target, most)
+	for i := range g.waiting {
+		g.waiting[i].set(target, most)
 	}
 }
 

@@ -59,8 +59,10 @@ func (i *issuer) NextN(ctx context.Context, tag string, n int) (ranges []leaf.Ra
 			return nil, err
 		}
 	}
-	if w := g.waiting[i.mode]; n > 1 && w.turns(i.queue(tag)) {
-		return nil, s.settle(w.refusal())
+	if n > 1 {
+		if err := g.waiting[i.mode].turns(i.queue(tag)); err != nil {
+			return nil, s.settle(err)
+		}
 	}
 	k := g.waiting[i.mode].slot(ctx, i.queue(tag))
 	defer func() { err = s.settle(k.release(err)) }()

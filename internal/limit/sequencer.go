@@ -8,7 +8,7 @@ import (
 )
 
 // sequencer is the sequences of a client. They have the limits of the tag of their name, and wait with the requests of
-// segment mode, which has their numbers. A request that is given no number counts as one that is given one.
+// segment mode, which has their numbers: with those for tags in several databases, if there are several. A request that is given no number counts as one that is given one.
 type sequencer struct{ client *client }
 
 // NextEach implements leaf.Sequencer.
@@ -23,7 +23,7 @@ func (s *sequencer) NextEach(ctx context.Context, sequence string, requests []le
 			return nil, err
 		}
 	}
-	k := g.waiting[segment].slot(ctx, sequence)
+	k := g.ofMany.slot(ctx, sequence)
 	defer func() { // also when the engine panics
 		if spent.n > 0 {
 			spent.n = cost(requests, results)

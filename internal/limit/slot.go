@@ -15,24 +15,17 @@ import (
 // is never rejected.
 type slot struct {
 	context.Context //nolint:containedctx // it is one
-	limit           *adaptive
+	lines           *lines
 	tag             string
 
-	asked bool      // the engine has called Admit
-	since time.Time // when
+	limit *adaptive // the one of the tag; nil: the engine has not called Admit
+	since time.Time // when it has
 	held  bool      // the request may wait
 
 	derived atomic.Bool // other contexts were made from this one
 }
 
 var slots = sync.Pool{New: func() any { return new(slot) }}
-
-// slot returns the context of one request, whose release must be called.
-func (a *adaptive) slot(ctx context.Context, tag string) *slot {
-	s, _ := slots.Get().(*slot)
-	s.Context, s.limit, s.tag = ctx, a, tag
-	return s
-}
 
 // Done implements context.Context. Package context calls it when a context with a deadline is made from this one. The timer
 // of that context reads the slot when the deadline comes, which can be the moment in which the request ends.
@@ -53,8 +46,8 @@ func (s *slot) Value(key any) any {
 
 // Admit implements leaf.Admission.
 func (s *slot) Admit() error {
-	if !s.asked {
-		s.asked = true
+	if s.limit == nil {
+		s.limit = s.lines.line(s.tag)
 		s.since = s.limit.rt.Now()
 		s.held = s.limit.acquire(s.tag, s.since)
 	}
@@ -67,9 +60,9 @@ func (s *slot) Admit() error {
 // release ends the request with err, and returns the error for its caller.
 func (s *slot) release(err error) error {
 	switch {
-	case !s.asked && s.derived.Load(): // as of a call that another node has answered
-	case !s.asked: // nothing looks at it any more
-		s.Context, s.limit, s.tag = nil, nil, ""
+	case s.limit == nil && s.derived.Load(): // as of a call that another node has answered
+	case s.limit == nil: // nothing looks at it any more
+		s.Context, s.lines, s.tag = nil, nil, ""
 		slots.Put(s)
 	case s.held:
 		s.limit.release(s.tag, s.since, err)
