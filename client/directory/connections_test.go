@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,15 +91,18 @@ func TestHundredClientsOfOneDatabase(t *testing.T) {
 		}
 	}
 	const readings = 200
-	settled, most := p.Accepted()+len(clients), 0
+	settled := p.Accepted() + len(clients)
+	var samples []int
 	for p.Accepted() < settled+readings {
 		if p.Accepted() > settled {
-			most = max(most, p.Open())
+			samples = append(samples, p.Open())
 		}
 		time.Sleep(time.Millisecond) // between two samples
 	}
-	t.Logf("of %d connections at most %d at a time", readings, most)
-	if most > 60 { // clients that keep theirs have a hundred
-		t.Errorf("%d connections at a time", most)
+	slices.Sort(samples)
+	usual := samples[len(samples)/2] // where the machine stands still, all clients read when it goes on
+	t.Logf("of %d connections %d at a time, at most %d", readings, usual, samples[len(samples)-1])
+	if usual > 20 { // clients that keep theirs have a hundred
+		t.Errorf("%d connections at a time", usual)
 	}
 }
