@@ -21,6 +21,10 @@ const (
 	metaDecision = "rule_decision" // of the command that recorded the rule, as namesOf
 )
 
+// segmentTables are the tables of segment mode that must keep what was written there: the rows, whose they are, the order and the
+// period of their numbers, and what nodes have told of numbers, with the ends of rows that were deleted.
+var segmentTables = []string{"leaf_alloc", "leaf_meta", "leaf_tag_option", "leaf_repair", "leaf_repair_node"}
+
 const metaGone = "the table leaf_meta is gone, or this user may not read it any more, and says whose the database is"
 
 // stored is a binding as it is recorded.
@@ -53,7 +57,7 @@ func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err e
 	if err != nil {
 		return err
 	}
-	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
+	if err := s.dialect.check(ctx, s, segmentTables...); err != nil {
 		return err
 	}
 	if err := s.checkKey(ctx); err != nil {

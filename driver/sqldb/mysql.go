@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -62,8 +61,9 @@ const (
 	// knows nothing of locks, a load that meets a changed row is rolled back.
 	mysqlTouch = "UPDATE leaf_alloc SET max_id = max_id ^ 1 WHERE max_id >= 0"
 
-	mysqlTransactional = "SELECT e.ENGINE, e.TRANSACTIONS FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
-		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ?"
+	// One of some tables (%s) without transactions.
+	mysqlNotTransactional = "SELECT t.TABLE_NAME, e.ENGINE FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
+		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s) AND e.TRANSACTIONS = 'NO' LIMIT 1"
 
 	// mysqlIsolation makes a plain read show committed rows only, whatever the
 	// server's default. It is a statement of its own because the variable has two
@@ -169,16 +169,13 @@ func execOn(ctx context.Context, c driver.Conn, statement string) error {
 
 // checkMySQL refuses a table whose statements are not transactions.
 func checkMySQL(ctx context.Context, s *Store, tables ...string) error {
-	for _, table := range tables {
-		var engine, transactions sql.NullString
-		ok, err := queryRow(ctx, s.read, mysqlTransactional, []any{table}, []any{&engine, &transactions})
-		if err != nil {
-			return fmt.Errorf("read engine of %s: %w", table, err)
-		}
-		if ok && transactions.String == "NO" {
-			return fmt.Errorf("%w: %s has ENGINE=%s, which loses committed rows in a crash; run: ALTER TABLE %s ENGINE=InnoDB",
-				segment.ErrSchema, table, engine.String, table)
-		}
+	var table, engine string
+	found, err := queryRow(ctx, s.read, fmt.Sprintf(mysqlNotTransactional, "'"+strings.Join(tables, "', '")+"'"), nil, []any{&table, &engine})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read engine of %s: %w", strings.Join(tables, ", "), err)
+	case found:
+		return fmt.Errorf("%w: %s has ENGINE=%s, which loses committed rows in a crash; run: ALTER TABLE %[2]s ENGINE=InnoDB", segment.ErrSchema, table, engine)
 	}
 	return nil
 }

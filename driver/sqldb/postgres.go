@@ -60,10 +60,22 @@ const (
 	postgresSession = "set_config('client_min_messages', 'warning', true) ||" +
 		" CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN set_config('synchronous_commit', NULL, true) ELSE '' END"
 
-	// The first and the last schema of some tables, and those that are not in the write-ahead log.
-	postgresSchemas = "SELECT COALESCE(MIN(n.nspname), ''), COALESCE(MAX(n.nspname), '')," +
-		" COALESCE(string_agg(c.relname, ',') FILTER (WHERE c.relpersistence = 'u'), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace" +
-		" WHERE c.oid IN (SELECT CAST(to_regclass(t) AS oid) FROM unnest(string_to_array($1, ',')) AS t)"
+	// The first and the last schema of some tables, and what is wrong with them and with those that hold their rows, which
+	// are the partitions of a table and the tables behind a view: one that is not in the write-ahead log, one of which
+	// policies can hide rows from this user, and a trigger that comes behind the last statement of a transaction.
+	postgresTables = "WITH RECURSIVE named AS (SELECT CAST(to_regclass(t) AS oid) AS oid FROM unnest(string_to_array($1, ',')) AS t)," +
+		" own AS (SELECT oid FROM named WHERE oid IS NOT NULL UNION SELECT below.oid FROM own, LATERAL (" +
+		"SELECT inhrelid AS oid FROM pg_inherits WHERE inhparent = own.oid UNION ALL" +
+		" SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid WHERE r.ev_class = own.oid AND r.rulename = '_RETURN'" +
+		" AND d.classid = CAST('pg_rewrite' AS regclass) AND d.refclassid = CAST('pg_class' AS regclass)) AS below)" +
+		" SELECT COALESCE(MIN(n.nspname) FILTER (WHERE c.oid IN (SELECT oid FROM named)), '')," +
+		" COALESCE(MAX(n.nspname) FILTER (WHERE c.oid IN (SELECT oid FROM named)), '')," +
+		" COALESCE(MIN(" + postgresName + ") FILTER (WHERE c.relpersistence = 'u'), '')," +
+		" COALESCE(MIN(" + postgresName + ") FILTER (WHERE row_security_active(c.oid)), '')," +
+		" COALESCE((SELECT MIN(quote_ident(t.tgname) || ' ON ' || CAST(CAST(t.tgrelid AS regclass) AS text)) FROM pg_trigger t" +
+		" WHERE t.tgrelid IN (SELECT oid FROM own) AND t.tginitdeferred AND NOT t.tgisinternal AND t.tgenabled <> 'D'), '')" +
+		" FROM own JOIN pg_class c ON c.oid = own.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
+	postgresName = "CAST(CAST(c.oid AS regclass) AS text)"
 
 	// A time of "infinity" has no number: it is not known.
 	postgresEpoch = "CASE WHEN isfinite(CAST(update_time AS timestamptz))" +
@@ -100,9 +112,7 @@ var (
 // other would end in a deadlock. With a default isolation above
 // read committed, the view of one that waits for that lock is older still, and it fails because
 // the row has changed.
-//
-// With row_security off, a policy that would hide rows from the command is an error.
-var postgresSettle = []string{"SET LOCAL row_security = off", "LOCK TABLE leaf_alloc IN EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
+var postgresSettle = []string{"LOCK TABLE leaf_alloc IN EXCLUSIVE MODE", "UPDATE leaf_alloc SET step = step"}
 
 func openPostgres(_ target, l *login, cfg Config) (pools, error) {
 	return openPool(connector{Connector: cfg.below(loginConnector{l, cfg})}, cfg), nil
@@ -215,20 +225,26 @@ func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, h
 }
 
 // checkPostgres begins and ends a transaction, which a pooler of statements refuses. It refuses
-// tables of which a crash leaves no row.
+// tables of which a crash leaves no row, or of which this user may not see each row, and a trigger that
+// can change a number when the transaction ends, behind all that a load reads.
 //
 // Tables of one name in several schemas make it refuse tables that it finds in different ones:
 // a user with another search_path finds another leaf_meta beside the same leaf_alloc.
 func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
-		var first, last, unlogged string
-		if _, err := queryRow(ctx, conn, postgresSchemas, []any{strings.Join(tables, ",")}, []any{&first, &last, &unlogged}); err != nil {
-			return fmt.Errorf("read the schema of %s: %w", strings.Join(tables, ", "), err)
+		var first, last, unlogged, hidden, deferred string
+		if _, err := queryRow(ctx, conn, postgresTables, []any{strings.Join(tables, ",")}, []any{&first, &last, &unlogged, &hidden, &deferred}); err != nil {
+			return fmt.Errorf("look at the tables %s: %w", strings.Join(tables, ", "), err)
 		}
-		if unlogged, _, _ = strings.Cut(unlogged, ","); unlogged != "" {
+		switch {
+		case unlogged != "":
 			return fmt.Errorf("%w: %s is UNLOGGED, so a crash, or a failover, empties it; run: ALTER TABLE %[2]s SET LOGGED", segment.ErrSchema, unlogged)
-		}
-		if first != last {
+		case hidden != "":
+			return fmt.Errorf("%w: row-level security of %s can hide rows from this user, and with them numbers that are in use; run: ALTER TABLE %[2]s DISABLE ROW LEVEL SECURITY, "+
+				"or let the user see all rows: ALTER ROLE ... BYPASSRLS", segment.ErrDenied, hidden)
+		case deferred != "":
+			return fmt.Errorf("%w: the trigger %s is INITIALLY DEFERRED, so it can change a number after a load has read it; drop it, or make it INITIALLY IMMEDIATE", segment.ErrSchema, deferred)
+		case first != last:
 			return fmt.Errorf("%w: by this user's search_path, the tables %s are in several schemas, %q and %q; name the right one in the URL: search_path=SCHEMA, and drop or move what is in the other one",
 				segment.ErrSchema, strings.Join(tables, ", "), first, last)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
-	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -159,25 +158,6 @@ func TestNotTransactional(t *testing.T) {
 	execAll(t, d.Open(t), "ALTER TABLE leaf_worker_bound ENGINE=MyISAM")
 	if _, err := openRecords(t, d.URL()).Namespace(t.Context(), nil); !errors.Is(err, worker.ErrSchema) || !strings.Contains(err.Error(), "ENGINE=InnoDB") {
 		t.Errorf("Namespace: %v; want ErrSchema that names the engine", err)
-	}
-}
-
-// TestUnlogged: PostgreSQL empties an unlogged table after a crash, and a standby has no row of it.
-func TestUnlogged(t *testing.T) {
-	t.Parallel()
-	d := server.Postgres(t)
-	applySchema(t, d.URL())
-	execAll(t, d.Open(t), "ALTER TABLE leaf_alloc SET UNLOGGED", "ALTER TABLE leaf_worker_bound SET UNLOGGED")
-	const cure = "run: ALTER TABLE %s SET LOGGED"
-	if err := open(t, d.URL()).Bind(t.Context(), segment.Binding{Store: "default"}); !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), fmt.Sprintf(cure, "leaf_alloc")) {
-		t.Errorf("Bind: %v; want ErrSchema with the cure", err)
-	}
-	if _, err := openRecords(t, d.URL()).Namespace(t.Context(), nil); !errors.Is(err, worker.ErrSchema) || !strings.Contains(err.Error(), fmt.Sprintf(cure, "leaf_worker_bound")) {
-		t.Errorf("Namespace: %v; want ErrSchema with the cure", err)
-	}
-	execAll(t, d.Open(t), "ALTER TABLE leaf_alloc SET LOGGED", "ALTER TABLE leaf_worker_bound SET LOGGED")
-	if err := open(t, d.URL()).Bind(t.Context(), segment.Binding{Store: "default"}); err != nil {
-		t.Errorf("Bind after the cure: %v", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *Store) UnbindFirst(ctx context.Context, command string, to segment.Bind
 
 func (s *Store) unbind(ctx context.Context, command string, to segment.Binding, first bool) (c *RuleChange, err error) {
 	defer s.done(ctx, time.Now(), &err, "take the rule away")
-	if err := s.dialect.check(ctx, s, "leaf_alloc", "leaf_meta"); err != nil {
+	if err := s.dialect.check(ctx, s, segmentTables...); err != nil {
 		return nil, err
 	}
 	b, err := s.binding(ctx, s.write, s.sql.meta)

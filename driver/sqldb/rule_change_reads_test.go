@@ -108,11 +108,10 @@ func TestUnbindThatDoesNotSeeAll(t *testing.T) {
 			if !errors.Is(err, segment.ErrDenied) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("Unbind: %v; want ErrDenied with %q", err, c.text)
 			}
-			if change == nil {
-				t.Fatal("no change")
-			}
-			if err := change.Undo(t.Context()); err != nil {
-				t.Error(err)
+			if change != nil {
+				if err := change.Undo(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
 			if err := open(t, d.URL()).Bind(t.Context(), oldRule); err != nil {
 				t.Errorf("Bind by the rule before: %v", err)
