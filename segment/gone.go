@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/bounded"
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
@@ -67,8 +68,8 @@ func (s *shard) noteMiss(tag string) {
 	}
 }
 
-// tellAgain is after how long an unchanged answer is posted again: the database may have lost it.
-const tellAgain = 6 * time.Hour
+// provePause is how long this node believes that the board still has what it was told.
+const provePause = time.Minute
 
 // told is what the board was told of a tag whose row is gone, and when this was tried last.
 type told struct {
@@ -76,9 +77,9 @@ type told struct {
 	at   time.Time
 }
 
-// tellGone answers about the tags whose rows are gone, once for each number that there is
-// to be told, again when the board could not be read, because that may have been a failover
-// to a database that lacks the answer, and every six hours. Tags that were never told come
+// tellGone answers about the tags whose rows are gone, once for each number that there is to be
+// told, again when the board has lost an answer, and again when it could not be read, because that
+// may have been a failover to a database that lacks the answer. Tags that were never told come
 // first, then those that were tried longest ago: one that fails must not hide the others. The
 // answer repeats the last question that this node has answered, because it takes the place of
 // that answer. What takes too long is left to the next look.
@@ -89,14 +90,23 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 	s.mu.Unlock()
 	maps.DeleteFunc(w.told, func(tag string, _ told) bool { return !gone[tag] })
 	began := a.rt.Now()
-	maps.DeleteFunc(gone, func(tag string, _ bool) bool {
-		t, last := a.tag(tag), w.told[tag]
-		back := t != nil && !t.missed(s.epoch.Load())
-		return back || last.high == max(a.fence.Known(tag).High, a.heardOf(tag)) && began.Sub(last.at).Abs() < tellAgain
-	})
-	for _, tag := range slices.SortedFunc(maps.Keys(gone), func(x, y string) int {
-		return cmp.Or(w.told[x].at.Compare(w.told[y].at), cmp.Compare(x, y))
-	}) {
+	untold := func() []string {
+		tags := maps.Clone(gone)
+		maps.DeleteFunc(tags, func(tag string, _ bool) bool {
+			t, last := a.tag(tag), w.told[tag]
+			back := t != nil && !t.missed(s.epoch.Load())
+			return back || last.high == max(a.fence.Known(tag).High, a.heardOf(tag))
+		})
+		return slices.SortedFunc(maps.Keys(tags), w.byTelling)
+	}
+	tags := untold()
+	if len(tags) > 0 || since(w.proved, began) >= provePause {
+		if err := s.prove(ctx); err != nil {
+			return err
+		}
+		w.proved, tags = began, untold()
+	}
+	for _, tag := range tags {
 		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
 			break
 		}
@@ -107,6 +117,28 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		}
 		w.told[tag] = told{m.High, a.rt.Now()}
 		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// byTelling orders tags by when the board was told of them, those that it was never told of first.
+func (w *watcher) byTelling(x, y string) int {
+	return cmp.Or(w.told[x].at.Compare(w.told[y].at), cmp.Compare(x, y))
+}
+
+// prove forgets what the board was told if the board does not have what it took last, because a
+// backup took its place or it was emptied. It comes before each new answer, which the board has.
+func (s *shard) prove(ctx context.Context) error {
+	w := &s.watcher
+	taken := slices.Collect(maps.Keys(w.told))
+	taken = slices.DeleteFunc(taken, func(tag string) bool { return w.told[tag].high < 0 })
+	if len(taken) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(taken, w.byTelling)
+	answers, err := bounded.Do(ctx, &s.calls, s.alloc.cfg.LoadTimeout, func(ctx context.Context) ([]Answer, error) { return w.board.Answers(ctx, last) })
+	if err == nil && !slices.ContainsFunc(answers, func(x Answer) bool { return x.Node == s.boardName() && x.High >= w.told[last].high }) {
+		clear(w.told)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type watcher struct {
 	left     bool             // the node is off the list for good
 	answered map[string]int64 // the questions that were answered last, by tag
 	told     map[string]told  // what was told of tags whose rows are gone
+	proved   time.Time        // when the board had what it was told last, see prove
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
 	odd      string           // the notices that are not heeded, as logged
