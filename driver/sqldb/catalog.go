@@ -60,7 +60,12 @@ func (s *Store) insertChecked(ctx context.Context, l *layout, row segment.NewRow
 		})
 	}
 	err := s.again(ctx, insert)
-	if errors.Is(err, errNoBoard) { // no node can have left anything there
+	switch {
+	case !errors.Is(err, errNoBoard):
+	case l.meta: // leaf schema apply makes both, so the board was lost
+		return fmt.Errorf("%w. If tag %q was there before, then wait for a minute, in which nodes tell what they know, and create it with --start NUMBER, with %s",
+			s.schemaError("the tables leaf_repair and leaf_repair_node are gone, which said where the numbers of deleted tags end", err), row.Tag, segment.AboveAll)
+	default: // no node can have left anything there
 		board = false
 		err = s.again(ctx, insert)
 	}

@@ -112,3 +112,24 @@ func TestCreateWhereTheBoardIsHidden(t *testing.T) {
 		t.Errorf("above what is known: %v", err)
 	}
 }
+
+// TestCreateWhereTheBoardIsLost: a dump without the tables of the board was loaded into a new database, or they were dropped. No
+// tag is created until they are there, because one that was deleted would begin below its numbers.
+func TestCreateWhereTheBoardIsLost(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		s := open(t, url)
+		execAll(t, db, "DROP TABLE leaf_repair_node")
+		create := func() error { return s.Create(t.Context(), segment.NewRow{Tag: "order", Start: 1, Step: 1000}) }
+		err := create()
+		if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "run: leaf schema apply") || !strings.Contains(err.Error(), "--start NUMBER, with the options") {
+			t.Errorf("Create: %v; want ErrSchema with what to type", err)
+		}
+		if _, err := s.Lookup(t.Context(), "order"); !errors.Is(err, leaf.ErrUnknownTag) {
+			t.Errorf("Lookup of the tag that was refused: %v; want ErrUnknownTag", err)
+		}
+		applySchema(t, url)
+		if err := create(); err != nil {
+			t.Errorf("Create with a new board: %v", err)
+		}
+	})
+}
