@@ -210,11 +210,16 @@ func TestStartOnTheDatabaseOfAnotherCluster(t *testing.T) {
 	ruled.Stores = []string{"x=sqlite:" + filepath.Join(dir, "two.db")}
 	ruled.TagRules = []string{"*=x"}
 	remembered := filepath.Join(ruled.DataDir, "cluster")
-	if err := os.WriteFile(remembered, fmt.Appendf(nil, `{"x":%q}`, ids["one.db"]), 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{ // of the file
+		"a new tag rule":          fmt.Sprintf(`{"x":%q}`, ids["one.db"]),
+		"a store of another name": fmt.Sprintf(`{"default":%q}`, ids["one.db"]),
+	} {
+		if err := os.WriteFile(remembered, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = app.ApplySchema(t.Context(), ruled, app.Options{}, &app.RuleChange{})
+		wantRefused(name, err)
 	}
-	_, err = app.ApplySchema(t.Context(), ruled, app.Options{}, &app.RuleChange{})
-	wantRefused("a new tag rule", err)
 
 	n, _ := start(t, of("new", "two.db")) // the rule in its database is still its own
 	if _, err := manage.Ask(t.Context(), n.Backend(), manage.Next{Tag: "order", N: 1}); err != nil {

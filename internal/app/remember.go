@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,13 +36,29 @@ func (d *databases) recall(dir folder) error {
 		return err
 	}
 	for i, s := range d.stores {
-		if id := known[d.remembered(i)]; id != "" {
+		if id := cmp.Or(known[d.remembered(i)], d.renamed(known)); id != "" {
 			if err := s.Expect(id); err != nil {
 				return fmt.Errorf("store %q: %w", d.name(i), err)
 			}
 		}
 	}
 	return nil
+}
+
+// renamed returns the ID of the one cluster from which this data directory took anything, "" if there is none or more than one.
+// An only store of another name than before is still to be a database of that cluster. Where there are several stores, the tag
+// rule has their names, and a new one among them has an ID of its own.
+func (d *databases) renamed(known map[string]string) string {
+	ids := map[string]bool{}
+	for name, id := range known {
+		if name != embeddedName && id != "" {
+			ids[id] = true
+		}
+	}
+	if d.embedded || len(d.stores) > 1 || len(ids) != 1 {
+		return ""
+	}
+	return slices.Collect(maps.Keys(ids))[0]
 }
 
 // checkEmbedded refuses the embedded database in the data directory of a node that used another
