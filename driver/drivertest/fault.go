@@ -41,8 +41,7 @@ type Faulty struct {
 	Wire Wire
 
 	// Texts that only one kind of statement each has: the one by which Reserve takes
-	// a range in one round trip; and those of a transaction, of which Write is also
-	// the statement of ReturnUnused.
+	// a range in one round trip; and those of a transaction, as that of ReturnUnused.
 	Alone                string
 	Begin, Write, Commit string
 
@@ -318,24 +317,27 @@ func deadConnections(t *testing.T, f Faulty) {
 
 func lostReturn(t *testing.T, f Faulty) {
 	ready(t, f)
-	for i := range int64(3) {
-		hi := 1000 - i*100
+	for i, text := range []string{f.Commit, f.Write, f.Commit} {
+		hi := int64(1000 - i*100)
+		want := hi // of the row: what was not committed is rolled back
 		put(t, f.Backend, "tag", hi, 7)
-		sent := f.Wire.Cut(f.Write)
+		sent := f.Wire.Cut(text)
 		err := f.Store.ReturnUnused(ctx(t), "tag", hi, hi-50)
-		movedFrom(t, f, hi)
-		// Whatever it does next, it must not send the statement again.
-		res, reserveErr := f.Store.Reserve(ctx(t), request("tag", 7, 7))
+		if text == f.Commit {
+			want = hi - 50
+			movedFrom(t, f, hi)
+		}
+		_, lookErr := f.Store.Lookup(ctx(t), "tag")
 		n := sent()
 		f.Wire.Heal()
-		if n != 1 {
-			t.Errorf("ReturnUnused was sent %d times", n)
+		if n != 1 || lookErr != nil {
+			t.Errorf("%q was sent %d times (%v)", text, n, lookErr)
 		}
 		if err == nil || errors.Is(err, leaf.ErrConflict) || errors.Is(err, leaf.ErrUnknownTag) {
-			t.Errorf("ReturnUnused with its reply lost: %v; want an error that claims to know nothing", err)
+			t.Errorf("ReturnUnused with the reply to %q lost: %v; want an error that claims to know nothing", text, err)
 		}
-		if want := (leaf.Range{Lo: hi - 50, Hi: hi - 43}); reserveErr != nil || res.Range != want {
-			t.Errorf("Reserve after a ReturnUnused that was carried out = %v, %v; want %v", res, reserveErr, want)
+		if res, err := f.Store.Reserve(ctx(t), request("tag", 7, 7)); err != nil || res.Range != (leaf.Range{Lo: want, Hi: want + 7}) {
+			t.Errorf("Reserve after the reply to %q of a ReturnUnused was lost = %v, %v; want 7 IDs from %d", text, res, err, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,11 +46,6 @@ type dialect struct {
 	// nothing, because the row is not there, not valid, or not as req believes; the
 	// caller then looks. nil: there is no such statement.
 	reserveOnce func(ctx context.Context, s *Store, req segment.Request) (res segment.Reservation, matched bool, err error)
-
-	// returnUnused lowers max_id from hi to lo by one message that is sent once. The error
-	// is leaf.ErrConflict if max_id is not hi. nil: a transaction does it, because there
-	// is no wire to lose an answer on.
-	returnUnused func(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error
 
 	// settle are statements of one transaction. When it has ended, each load either has ended
 	// or sees what was committed before: it waits for the loads under way, and changes every
@@ -155,7 +149,6 @@ type statements struct {
 	cluster    string // the cluster's ID
 	ofChange   string // the same, as the first statement of a transaction
 	owner      string // see owner
-	advanceOwn string // advance in the database of one cluster: its parameters, ID
 }
 
 func (d *dialect) statements() statements {
@@ -192,7 +185,6 @@ func (d *dialect) statements() statements {
 		cluster:    cluster,
 		ofChange:   cluster + d.share,
 		owner:      "SELECT " + ownerValues,
-		advanceOwn: d.bind(set + " AND " + clusterValue + " = ?"),
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// mysqlPacket is a whole transaction that changes one row, in one round trip. It sets
+// mysqlPacket is a load: a whole transaction that changes one row, in one round trip. It sets
 // nothing and asks nothing of the session: whether the session commits by itself, which
 // sql_mode it has and what it did before make no difference, neither here nor on a
 // replica that carries out the statement again. The row is read under its lock before
@@ -25,38 +25,28 @@ import (
 //
 // owner is what the packet asks of leaf_meta, after the row is locked: an earlier
 // reading would open a snapshot, in which MariaDB refuses a row that changed since.
-func mysqlPacket(set, where, owner string) string {
+func mysqlPacket(owner string) string {
 	const row = "SELECT ?, biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE; "
 	return "START TRANSACTION; " + row +
-		"UPDATE leaf_alloc SET max_id = " + set + ", update_time = CURRENT_TIMESTAMP" +
-		" WHERE biz_tag = ? AND " + mysqlExact + " AND " + where + "; " +
+		"UPDATE leaf_alloc SET max_id = max_id + ?, update_time = CURRENT_TIMESTAMP" +
+		" WHERE biz_tag = ? AND " + mysqlExact + " AND step = ? AND max_id >= 0 AND max_id <= ?; " +
 		row + "SELECT ?, " + owner + "; COMMIT; SELECT ?"
 }
 
-const (
-	mysqlReserveSet   = "max_id + ?"
-	mysqlReserveWhere = "step = ? AND max_id >= 0 AND max_id <= ?"
-)
-
-// The same packets, without and with a check of the cluster and the tag rule that the database belongs to.
+// The same packet, without and with a check of the cluster and the tag rule that the database belongs to.
 var (
-	mysqlReserve      = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, noOwner)
-	mysqlReserveOwner = mysqlPacket(mysqlReserveSet, mysqlReserveWhere, ownerValues)
-
-	mysqlReturn      = mysqlPacket("?", "max_id = ?", noOwner)
-	mysqlReturnOwner = mysqlPacket("?", "max_id = ? AND "+clusterValue+" = ?", ownerValues)
+	mysqlReserve      = mysqlPacket(noOwner)
+	mysqlReserveOwner = mysqlPacket(ownerValues)
 )
 
 // errAnswer: the server has answered something else than what it was asked.
 var errAnswer = errors.New("the answer does not belong to the question; a proxy or the driver has mixed up its connections")
 
-// sendPacket sends a packet whose UPDATE has the parameters set, tag, tag, where, and
-// returns the row as it was before and after. A nil error means that the server
-// acknowledged the COMMIT, and that the database has no other owner.
-func (s *Store) sendPacket(ctx context.Context, q querier, packet, tag string, set any, where ...any) (before, after state, err error) {
-	word := rand.Text()
-	args := append(append([]any{word, tag, set, tag, tag}, where...), word, tag, word, word)
-	rows, err := q.QueryContext(ctx, packet, args...)
+// sendPacket sends a packet, and returns the row as it was before and after. A nil error
+// means that the server acknowledged the COMMIT, and that the database has no other owner.
+func (s *Store) sendPacket(ctx context.Context, packet string, req segment.Request) (before, after state, err error) {
+	word, tag := rand.Text(), req.Tag
+	rows, err := s.write.QueryContext(ctx, packet, word, tag, req.Length, tag, tag, req.Step, segment.MaxMaxID-req.Length, word, tag, word, word)
 	if err != nil {
 		return state{}, state{}, err
 	}
@@ -150,7 +140,7 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	var before, after state
 	// In a Galera group a COMMIT that conflicts with another node's is rolled back.
 	err := s.again(ctx, func() (err error) {
-		before, after, err = s.sendPacket(ctx, s.write, packet, req.Tag, req.Length, req.Step, segment.MaxMaxID-req.Length)
+		before, after, err = s.sendPacket(ctx, packet, req)
 		return err
 	})
 	var refused *mysql.MySQLError
@@ -166,22 +156,4 @@ func reserveMySQL(ctx context.Context, s *Store, req segment.Request) (segment.R
 	}
 	res, err := rangeBelow(after.maxID, req.Length, req.Step)
 	return res, true, err
-}
-
-// returnMySQL is the one compare-and-set of a return.
-func returnMySQL(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
-	packet, where := mysqlReturn, []any{hi}
-	if own := s.identity.asked(); own != "" {
-		packet, where = mysqlReturnOwner, []any{hi, own}
-	}
-	before, after, err := s.sendPacket(ctx, conn, packet, tag, lo, where...)
-	switch {
-	case err != nil:
-		return err
-	case before.maxID != hi:
-		return notAt(before, hi)
-	case after.maxID != lo:
-		return fmt.Errorf("the database took max_id from %d to %d where it was to be %d", hi, after.maxID, lo)
-	}
-	return nil
 }

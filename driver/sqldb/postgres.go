@@ -31,22 +31,21 @@ var postgresDialect = dialect{
 	begin: func(i idle) string {
 		return "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE" + i.postgres() + "; SELECT " + postgresSession
 	},
-	forUpdate:    " FOR UPDATE",
-	exact:        postgresExact,
-	bytes:        postgresBytes,
-	after:        postgresBytes + " > ?",
-	epoch:        postgresEpoch,
-	now:          "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
-	upsert:       " ON CONFLICT (%s) DO UPDATE SET ",
-	proposed:     "excluded.%s",
-	greatest:     "GREATEST",
-	reserveOnce:  reservePostgres,
-	returnUnused: returnPostgres,
-	settle:       postgresSettle,
-	check:        checkPostgres,
-	grant:        postgresGrant,
-	account:      "SELECT quote_ident(current_user)",
-	kindOf:       postgresKind,
+	forUpdate:   " FOR UPDATE",
+	exact:       postgresExact,
+	bytes:       postgresBytes,
+	after:       postgresBytes + " > ?",
+	epoch:       postgresEpoch,
+	now:         "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)",
+	upsert:      " ON CONFLICT (%s) DO UPDATE SET ",
+	proposed:    "excluded.%s",
+	greatest:    "GREATEST",
+	reserveOnce: reservePostgres,
+	settle:      postgresSettle,
+	check:       checkPostgres,
+	grant:       postgresGrant,
+	account:     "SELECT quote_ident(current_user)",
+	kindOf:      postgresKind,
 }
 
 const (
@@ -195,33 +194,6 @@ func queryBoth(ctx context.Context, q querier, query string, args, first, second
 		return false, err
 	}
 	return packetAnswer(rows, second...)
-}
-
-// returnPostgres is the one compare-and-set of a return: a statement that commits
-// by itself.
-func returnPostgres(ctx context.Context, s *Store, conn *sql.Conn, tag string, hi, lo int64) error {
-	statement, args := s.sql.advance, []any{lo, tag, tag, hi}
-	if own := s.identity.asked(); own != "" {
-		statement, args = s.sql.advanceOwn, append(args, own)
-	}
-	result, err := conn.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	switch n, err := result.RowsAffected(); {
-	case err != nil || n == 1:
-		return err
-	case n > 1:
-		return errTwoRows
-	}
-	row, err := s.readRow(ctx, conn, tag)
-	if err == nil && row.maxID == hi {
-		err = s.sameOwner(ctx, conn)
-	}
-	if err != nil {
-		return err
-	}
-	return notAt(row, hi)
 }
 
 // checkPostgres begins and ends a transaction, which a pooler of statements refuses. It refuses

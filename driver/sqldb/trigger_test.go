@@ -69,6 +69,47 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 	}
 }
 
+// TestTriggerThatAligns: a trigger of the table rounds max_id down to sevens. Loads of seven IDs do not notice. The return of the
+// last of them would lower the row below IDs that were issued, so it is not committed.
+func TestTriggerThatAligns(t *testing.T) {
+	const mysqlTrigger = "CREATE TRIGGER aligned BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = NEW.max_id - NEW.max_id % 7"
+	for name, c := range map[string]struct {
+		database func(t testing.TB) server.Database // nil: SQLite
+		trigger  []string
+	}{
+		"mariadb": {server.MariaDB, []string{mysqlTrigger}},
+		"mysql":   {server.MySQL, []string{mysqlTrigger}},
+		"postgres": {server.Postgres, []string{
+			"CREATE FUNCTION aligned() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.max_id := NEW.max_id - NEW.max_id % 7; RETURN NEW; END $$",
+			"CREATE TRIGGER aligned BEFORE UPDATE ON leaf_alloc FOR EACH ROW EXECUTE FUNCTION aligned()",
+		}},
+		"sqlite": {nil, []string{"CREATE TRIGGER aligned AFTER UPDATE OF max_id ON leaf_alloc WHEN NEW.max_id % 7 <> 0 " +
+			"BEGIN UPDATE leaf_alloc SET max_id = NEW.max_id - NEW.max_id % 7 WHERE biz_tag = NEW.biz_tag; END"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "leaf.db")
+			url, admin := "sqlite:"+path, raw(t, path)
+			if c.database != nil {
+				d := c.database(t)
+				url, admin = d.URL(), d.Open(t)
+			}
+			applySchema(t, url)
+			execAll(t, admin, append(c.trigger, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 105, 7)")...)
+			s := open(t, url)
+			if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range.Lo != 105 || res.Range.Hi != 112 {
+				t.Fatalf("Reserve = %v, %v; want [105, 112)", res, err)
+			}
+			if err := s.ReturnUnused(t.Context(), "a", 112, 108); err == nil {
+				t.Error("ReturnUnused succeeds although the trigger wrote another number")
+			}
+			if row, err := s.Lookup(t.Context(), "a"); err != nil || row.MaxID < 108 {
+				t.Errorf("Lookup = %+v, %v; want no max_id below 108, up to where IDs were issued", row, err)
+			}
+		})
+	}
+}
+
 // TestRuleThatAddsAStatement: PostgreSQL refuses the statement of a load where a rule of the table
 // makes two of it. The load then takes a transaction of several statements.
 func TestRuleThatAddsAStatement(t *testing.T) {
