@@ -66,6 +66,7 @@ func (r *repair) confirm(ctx context.Context, to int64) (again bool, err error) 
 		again = again || x.Latched && x.Asked >= r.asked || x.High > to && !slices.Contains(r.heard, x.Node)
 	}
 	late := slices.DeleteFunc(r.silent, func(node string) bool { return slices.Contains(known, node) })
+	r.plan.Untold = r.mute
 	r.silent, r.mute = known, mute
 	if len(late) > 0 && !again {
 		r.silent = late

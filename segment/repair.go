@@ -158,6 +158,7 @@ func (r *repair) ask(ctx context.Context) error {
 		}
 	}
 	r.plan.Alone = r.alone
+	r.plan.Untold = r.mute
 	return nil
 }
 

@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,4 +143,48 @@ func TestRepairByANodeWithoutTheFence(t *testing.T) {
 			t.Error("no alarm of a cluster fence that forgot ranges")
 		}
 	})
+}
+
+// TestRepairNamesWhomItDoesNotReach: a repair does not wait for a silent node under the cluster fence, which goes on issuing
+// what it holds from below. The plan says so: leaf import repairs a tag because another service has handed that out.
+func TestRepairNamesWhomItDoesNotReach(t *testing.T) {
+	for name, said := range map[string]int{"it does not answer": 0, "it answers, and does not hear of the repair": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f := newStore(row(100)), memory.NewFence()
+				deaf := &board{store: s}
+				a := node(t, s, nil, fenced("a", sharing(f), nil))
+				b := node(t, deaf, nil, fenced("b", sharing(f), nil))
+				drain(t, a, "order", 5)
+				drain(t, b, "order", 5)
+				time.Sleep(5 * time.Second)
+				answers := 0
+				down := func() error {
+					if answers >= said {
+						return errDown
+					}
+					return nil
+				}
+				deaf.change(func(b *board) {
+					b.onNotices, b.onEnter = down, down
+					b.onAnswer = func(segment.Answer) error { answers++; return nil }
+				})
+				plan, err := a.RepairByPlan(t.Context(), "order", 5000)
+				if err != nil || !slices.Equal(plan.Untold, []string{"b"}) {
+					t.Fatalf("a repair beside a silent node: %q, %v", plan.Untold, err)
+				}
+				if id := next(t, b, "order"); id > 5000 {
+					t.Fatalf("the silent node issues %d: the test no longer tests what it says", id)
+				}
+				deaf.change(func(b *board) { b.onNotices, b.onEnter, b.onAnswer = nil, nil, nil })
+				plan, err = a.RepairByPlan(t.Context(), "order", 0)
+				if err != nil || len(plan.Untold) > 0 {
+					t.Errorf("a repair beside nodes that answer: %q, %v", plan.Untold, err)
+				}
+				if id := next(t, b, "order"); id <= 5000 {
+					t.Errorf("ID %d after a repair above 5000", id)
+				}
+			})
+		})
+	}
 }

@@ -23,6 +23,10 @@ type RepairPlan struct {
 	// Alone is why the other nodes are neither asked nor told, so that they may go on issuing
 	// numbers at or below Above; "" if they are.
 	Alone string `json:"alone,omitempty"`
+
+	// Untold are the nodes that have not said that they heed the repair; of a plan, those that do not answer. Until they
+	// read of the repair they may go on issuing what they hold from below.
+	Untold []string `json:"untold,omitempty"`
 }
 
 // RepairNode is what a node knows of a tag that is repaired.

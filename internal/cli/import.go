@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -88,8 +90,9 @@ type takingOver struct {
 	source  takeover.Source
 	process Process
 
-	plans []takeover.Plan // nil: none was made
-	wrote bool            // some tag
+	plans  []takeover.Plan // nil: none was made
+	wrote  bool            // some tag
+	untold []string        // nodes that a repair did not reach
 }
 
 func (t *takingOver) run(ctx context.Context) error {
@@ -122,7 +125,7 @@ func (t *takingOver) run(ctx context.Context) error {
 			return fmt.Errorf("tag %q: %w", t.plans[i].Tag, err)
 		}
 	}
-	return errors.Join(t.found(), t.lookBack(ctx, now))
+	return errors.Join(t.told(), t.found(), t.lookBack(ctx, now))
 }
 
 // plan makes the plans, and refuses all if one is refused.
@@ -201,7 +204,22 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", p.First, err)
 	}
 	p.First = r.Plan.First
+	for _, node := range r.Plan.Untold {
+		if !slices.Contains(t.untold, node) {
+			t.untold = append(t.untold, node)
+		}
+	}
 	return nil
+}
+
+// told is the error if a node may still issue IDs from before: under a cluster fence a repair does not wait for nodes that do
+// not answer.
+func (t *takingOver) told() error {
+	if len(t.untold) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the tags are written, and these nodes do not answer: %s. Until they read of it, they may issue IDs that they hold in memory and that the other service has handed out. "+
+		"Stop these nodes, or let them reach the database, and repeat the command until it names none. A node that has crashed issues nothing, and is named for 24 hours", leaf.ErrNotReady, strings.Join(t.untold, ", "))
 }
 
 // lookBack reads the other service after the tags were written.

@@ -494,3 +494,41 @@ func TestImportOfATagInUse(t *testing.T) {
 	}
 	apart(seen)
 }
+
+// TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile
+// holds IDs that the other service has handed out. The import names it, and is not done before it has answered.
+func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	d, ns := server.MariaDB(t), server.Etcd(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	shared := []string{"--no-snowflake-enable", "--store", w.store, "--segment-cluster-fence", "etcd://" + strings.Join(ns.Servers, ",") + "/" + strings.Trim(ns.Root, "/")}
+	a, b := serve(t, w.dir, shared...), serve(t, dataDir(t), shared...)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	a.ids(t, 1)
+	b.ids(t, 1)
+	awaitFenceOnTheBoard(t, w.store, 2)
+	seen := append(peers[0].takes(t, 20_000), peers[0].held...) // past all that both nodes hold
+	signal := func(s syscall.Signal) {
+		if err := b.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	args := []string{"--stopped", "--wait", "10ms", "--apply"}
+	if text := w.run(t, 4, "import", a, args...); !strings.Contains(text, "these nodes do not answer: ") {
+		t.Errorf("beside a node that stands still the import says:\n%s", text)
+	}
+	signal(syscall.SIGCONT)
+	if plan := w.plan(t, 1, a, args...); plan.Action != takeover.Raise {
+		t.Errorf("got the plan %+v, want that it repairs the tag once more", plan)
+	}
+	for _, n := range []*process{a, b} {
+		if id := n.ids(t, 1)[0]; id <= slices.Max(seen) {
+			t.Errorf("the node of %s issues %d, and the other service had handed out all up to %d", n.dir, id, slices.Max(seen))
+		}
+	}
+	if again := w.plan(t, 1, a, args...); again.Action != takeover.Nothing {
+		t.Errorf("the run after that: got the plan %+v, want nothing", again)
+	}
+}

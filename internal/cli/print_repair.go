@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
@@ -44,6 +45,10 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 		line("other nodes", 0, "neither asked nor told: "+p.Alone)
 		reach = " (only this node is told: do what the line \"other nodes\" says, then repeat the command)"
 	}
+	if len(p.Untold) > 0 {
+		line("not told", 0, printable(strings.Join(p.Untold, ", "))+": "+untoldKeep)
+		reach = " (no node that is told issues a number at or below it)"
+	}
 	line("posted", p.Posted, "")
 	if p.Deleted != 0 {
 		line("deleted row", p.Deleted, " (max_id)")
@@ -63,6 +68,9 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 
 // restartKeepers is what to do about IDs that no node can drop.
 const restartKeepers = "restart the programs that keep IDs of the tag in memory, as those with a cache of the Go client do (WithCache)"
+
+// untoldKeep is what nodes do that a repair has not reached, and what to do about it.
+const untoldKeep = "until they read of the repair, which they do once the database answers them, they issue the IDs from below that they hold in memory; where another service may have handed those out, stop these nodes"
 
 // nodeText is what a node answered: "its ranges end at 121, latched".
 func nodeText(n segment.RepairNode) string {

@@ -258,9 +258,9 @@ func restore(t *testing.T, store string, maxID int64) {
 	}
 }
 
-// awaitFenceOnTheBoard waits until a node has noted in the store that its ranges are in a
+// awaitFenceOnTheBoard waits until that many nodes have noted in the store that their ranges are in a
 // cluster fence.
-func awaitFenceOnTheBoard(t *testing.T, store string) {
+func awaitFenceOnTheBoard(t *testing.T, store string, want int) {
 	t.Helper()
 	conn, err := sql.Open("mysql", dsn(t, store))
 	if err != nil {
@@ -272,11 +272,11 @@ func awaitFenceOnTheBoard(t *testing.T, store string) {
 		if err := conn.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_repair_node WHERE biz_tag = '' AND high > 0").Scan(&nodes); err != nil {
 			t.Fatal(err)
 		}
-		if nodes > 0 {
+		if nodes >= want {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no node notes its cluster fence")
+			t.Fatalf("%d nodes note their cluster fence, want %d", nodes, want)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestRepairFromTheClusterFence(t *testing.T) {
 			a := serve(t, dataDir(t), append([]string{"--no-snowflake-enable"}, shared...)...)
 			seen := distinct{}
 			seen.add(t, a.ids(t, 1500))
-			awaitFenceOnTheBoard(t, shared[1]) // a node that is gone is not waited for only after that
+			awaitFenceOnTheBoard(t, shared[1], 1) // a node that is gone is not waited for only after that
 			a.end(t, syscall.SIGKILL)
 
 			// Yesterday's dump.

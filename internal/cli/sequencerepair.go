@@ -90,11 +90,16 @@ func printRowRepairs(w io.Writer, rows []manage.RowRepair) {
 
 // sum prints what holds for all rows: which nodes did not answer, and what is left to do.
 func (c *sequenceRepairCmd) sum(w io.Writer, rows []manage.RowRepair) error {
-	silent, alone, start, missing, refused := []string{}, "", int64(0), 0, 0
+	silent, untold, alone, start, missing, refused := []string{}, []string{}, "", int64(0), 0, 0
 	for _, r := range rows {
 		for _, n := range r.Plan.Nodes {
 			if n.State == segment.RepairNodeSilent && !slices.Contains(silent, n.Node) {
 				silent = append(silent, n.Node)
+			}
+		}
+		for _, n := range r.Plan.Untold {
+			if !slices.Contains(untold, n) {
+				untold = append(untold, n)
 			}
 		}
 		start = max(start, r.Plan.First, r.Plan.Above+1)
@@ -108,6 +113,9 @@ func (c *sequenceRepairCmd) sum(w io.Writer, rows []manage.RowRepair) error {
 	}
 	if len(silent) > 0 {
 		fmt.Fprintf(w, "nodes that do not answer: %s\n", printable(strings.Join(silent, ", ")))
+	}
+	if len(untold) > 0 {
+		fmt.Fprintf(w, "not told: %s: %s\n", printable(strings.Join(untold, ", ")), untoldKeep)
 	}
 	if alone != "" {
 		fmt.Fprintf(w, "other nodes are neither asked nor told: %s\n", alone)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/leaf-idgen/leaf/internal/limit"
 	"github.com/leaf-idgen/leaf/segment"
@@ -54,11 +55,16 @@ func (c *Catalog) rowBefore(ctx context.Context, tag string) (any, error) {
 }
 
 func (r Repair) change(c *Change) {
+	untold := strings.Join(r.Plan.Untold, " ")
+	if r.Plan.Alone != "" {
+		untold = "all other nodes"
+	}
 	c.To = struct {
-		MaxID int64 `json:"max_id,string"`
-		Above int64 `json:"above,string"`
-		First int64 `json:"first,string"`
-	}{r.MaxID, r.Plan.Above, r.Plan.First}
+		MaxID  int64  `json:"max_id,string"`
+		Above  int64  `json:"above,string"`
+		First  int64  `json:"first,string"`
+		Untold string `json:"untold,omitempty"` // see takeover.Lowest
+	}{r.MaxID, r.Plan.Above, r.Plan.First, untold}
 }
 
 func (q SetTagLimit) change() Change {

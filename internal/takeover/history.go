@@ -64,8 +64,9 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 // Lowest returns a number below which no node issues anything of the tag any more, 0 if that is not
 // known. entries are those of the tag, the newest first.
 //
-// A repair makes every node drop what it holds from below. No other command does: nodes issue what
-// they hold from before it, also where the row was moved on, or deleted and made anew.
+// A repair makes every node that it reached drop what it holds from below; its entry names those that it
+// did not reach. No other command does: nodes issue what they hold from before it, also where the row was
+// moved on, or deleted and made anew.
 func Lowest(entries []audit.Entry) int64 {
 	var lowest *int64
 	older := false // a row of which no entry has said yet where it began
@@ -73,8 +74,10 @@ func Lowest(entries []audit.Entry) int64 {
 		if e.Result != audit.Done {
 			continue
 		}
-		repaired := e.Operation == "tag repair"
+		repaired, to := e.Operation == "tag repair", numbersOf(e.To)
 		switch {
+		case repaired && to.Untold != "":
+			continue
 		case repaired, e.Operation == "tag create":
 			older = false
 		case e.Operation == "tag delete":
@@ -83,9 +86,9 @@ func Lowest(entries []audit.Entry) int64 {
 		default:
 			continue
 		}
-		first := numbersOf(e.To).Start
+		first := to.Start
 		if repaired {
-			first = numbersOf(e.To).after()
+			first = to.after()
 		}
 		if first == nil {
 			return 0
@@ -114,6 +117,8 @@ type numbers struct {
 	MaxID *int64 `json:"max_id,string"`
 	First *int64 `json:"first,string"`
 	Above *int64 `json:"above,string"`
+
+	Untold string `json:"untold"` // nodes that a repair did not reach
 }
 
 // after returns the number behind what a repair has ended, nil if it is in no field.

@@ -108,6 +108,7 @@ func TestLowest(t *testing.T) {
 	create, set := entry("tag create", "", `{"start":"5"}`), entry("tag set", `{"max_id":"7"}`, `{"max_id":"90"}`)
 	repair, step := entry("tag repair", `{"max_id":"90"}`, `{"above":"94","first":"97"}`), entry("tag set", `{"step":1}`, `{"step":2}`)
 	gone, higher := entry("tag delete", `{"max_id":"90"}`, ""), entry("tag create", "", `{"start":"100"}`)
+	deaf := entry("tag repair", `{"max_id":"90"}`, `{"above":"94","first":"97","untold":"b"}`)
 	refused := repair
 	refused.Result = "unavailable"
 	for name, tt := range map[string]struct {
@@ -120,6 +121,8 @@ func TestLowest(t *testing.T) {
 		"raised by nobody":          {[]audit.Entry{set}, 0},
 		"repair was refused":        {[]audit.Entry{step, refused, set, create}, 5},
 		"repaired":                  {[]audit.Entry{step, repair, set, create}, 95},
+		"repaired beside a node":    {[]audit.Entry{step, deaf, set, create}, 5},
+		"repaired beside it alone":  {[]audit.Entry{deaf, set}, 0},
 		"repaired before":           {[]audit.Entry{set, repair, set}, 95},
 		"made anew":                 {[]audit.Entry{higher, gone, create}, 5},
 		"made anew after repair":    {[]audit.Entry{higher, gone, repair, create}, 95},
