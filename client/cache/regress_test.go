@@ -78,3 +78,48 @@ func TestRegress(t *testing.T) {
 		})
 	}
 }
+
+// TestRegressBesideABatch: a call for several IDs has some of them and waits for a fetch, while another call hears that the store
+// went backwards. What the call has is dropped, too.
+func TestRegressBesideABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		c := open(t, s, cache.Config{Min: 10, Max: 10})
+		next(t, c, "a")
+		release := make(chan struct{})
+		s.set(func(_ context.Context, tag string, n int) ([]leaf.Range, error) {
+			<-release
+			return s.give(tag, n), nil
+		})
+		for range 5 {
+			next(t, c, "a")
+		}
+		batch := make(chan []leaf.Range)
+		go func() {
+			got, err := c.NextN(t.Context(), "a", 8)
+			if err != nil {
+				t.Error(err)
+			}
+			batch <- got
+		}()
+		synctest.Wait()
+		if held := c.Stats().Held; held != 0 {
+			t.Fatalf("the cache holds %d IDs: the test no longer tests what it says", held)
+		}
+		s.set(func(context.Context, string, int) ([]leaf.Range, error) { return nil, leaf.ErrRegress })
+		if _, err := c.NextN(t.Context(), "a", 10); !errors.Is(err, leaf.ErrRegress) {
+			t.Fatalf("NextN: %v", err)
+		}
+		s.set(func(_ context.Context, _ string, n int) ([]leaf.Range, error) {
+			return []leaf.Range{{Lo: 1000, Hi: 1000 + int64(n)}}, nil
+		})
+		close(release)
+		if got := <-batch; len(got) != 1 || got[0] != (leaf.Range{Lo: 1000, Hi: 1008}) {
+			t.Errorf("the call got %v after the repair, want IDs from 1000 on", got)
+		}
+		synctest.Wait()
+		if st := c.Stats(); st.Fetched != 6+8+st.Held+st.Unused {
+			t.Errorf("stats %+v with 14 handed out: IDs are missing", st)
+		}
+	})
+}

@@ -26,6 +26,7 @@ type Tag struct {
 	cache   *Cache
 	cur     atomic.Pointer[chunk] // never nil
 	waiting atomic.Int64          // callers in wait, also those that a fetch has just woken
+	drops   atomic.Int64          // how often drop was called
 
 	mu      sync.Mutex
 	queue   []leaf.Range  // what follows cur
@@ -73,7 +74,8 @@ func (t *Tag) Next(ctx context.Context) (int64, error) {
 // NextN is Cache.NextN for this tag.
 //
 // Ranges of the source need not grow from one fetch to the next, but those of one reply
-// must. Where they would not, what was taken of the earlier fetch is wasted.
+// must. Where they would not, what was taken of the earlier fetch is wasted. So is what a call has and the cache has
+// dropped meanwhile.
 func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 	if n < 1 || n > leaf.MaxBatch {
 		return nil, badCount(n)
@@ -82,7 +84,9 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 		return t.pass(ctx, n)
 	}
 	var out []leaf.Range
+	var drops int64 // before the first of out was taken
 	for need := int64(n); need > 0; {
+		before := t.drops.Load()
 		r, due := t.cur.Load().take(need)
 		if due {
 			t.prefetch()
@@ -97,9 +101,12 @@ func (t *Tag) NextN(ctx context.Context, n int) ([]leaf.Range, error) {
 				return nil, err
 			}
 		}
-		if len(out) > 0 && r.Lo < out[len(out)-1].Hi {
+		if len(out) > 0 && (r.Lo < out[len(out)-1].Hi || t.drops.Load() != drops) {
 			t.waste(out)
 			out, need = nil, int64(n)
+		}
+		if out == nil {
+			drops = before
 		}
 		out = leaf.AppendRange(out, r)
 		need -= r.Len()
@@ -203,6 +210,7 @@ func (t *Tag) drop() {
 	r, _ := cur.take(cur.size)
 	t.waste(append(t.queue, r))
 	t.queue = nil
+	t.drops.Add(1)
 }
 
 // held returns how many IDs in memory were not taken.
