@@ -42,20 +42,40 @@ func (p *Positions) NextEach(ctx context.Context, requests []Request) ([]Result,
 		}
 		left[i] = i
 	}
-	results := make([]Result, len(requests))
-	short, missing, lost := p.takeEach(requests, left, results)
-	if len(short)+len(lost) > 0 {
-		p.takeSlowly(ctx, requests, results, short, missing, lost)
+	b := batch{p: p, requests: requests, results: make([]Result, len(requests)), taken: make([]taken, 0, len(requests))}
+	missing := b.take(left)
+	var lost []int
+	if len(b.short) == 0 {
+		lost = b.confirm()
 	}
-	return results, nil
+	if len(b.short)+len(lost) > 0 {
+		b.finish(ctx, missing, lost)
+	}
+	return b.results, nil
 }
 
-// takeSlowly answers the requests that takeEach did not answer: it loads blocks, and takes again.
-func (p *Positions) takeSlowly(ctx context.Context, requests []Request, results []Result, short []int, missing map[int]outcome, lost []int) {
-	ctx, cancel := p.rt.WithTimeout(ctx, p.cfg.MaxWait)
+// batch is one call of NextEach.
+type batch struct {
+	p        *Positions
+	requests []Request
+	results  []Result
+	taken    []taken // the results that hold in their terms only
+	short    []int   // the requests whose section is short of numbers
+}
+
+// taken is a result with its term.
+type taken struct {
+	index, section int
+	term           Term
+}
+
+// finish answers what the first take did not: it loads blocks, and takes again. The call holds its first numbers meanwhile, so
+// the terms are asked when all numbers are there, and never before.
+func (b *batch) finish(ctx context.Context, missing map[int]outcome, lost []int) {
+	ctx, cancel := b.p.rt.WithTimeout(ctx, b.p.cfg.MaxWait)
 	defer cancel()
 	admission := sync.OnceValues(func() (context.Context, error) { return admit(ctx) })
-	for rounds := 0; len(short)+len(lost) > 0; {
+	for rounds := 0; len(b.short)+len(lost) > 0; {
 		if len(lost) > 0 {
 			rounds++
 		}
@@ -64,43 +84,40 @@ func (p *Positions) takeSlowly(ctx context.Context, requests []Request, results 
 			if rounds < maxLost {
 				left = append(left, i)
 			} else {
-				results[i].Err = p.restless(requests[i].Entity.Section())
+				b.results[i].Err = b.p.restless(b.requests[i].Entity.Section())
 			}
 		}
 		var errs map[int]error
 		var admitted error
-		if len(short) > 0 {
+		if len(b.short) > 0 {
 			var loading context.Context
 			if loading, admitted = admission(); admitted == nil {
-				errs = p.loadAll(loading, missing)
+				errs = b.p.loadAll(loading, missing)
 			}
 		}
-		for _, i := range short {
-			if err := cmp.Or(admitted, errs[requests[i].Entity.Section()]); err == nil {
+		for _, i := range b.short {
+			if err := cmp.Or(admitted, errs[b.requests[i].Entity.Section()]); err == nil {
 				left = append(left, i)
 			} else {
-				results[i].Err = err
+				b.results[i].Err = err
 			}
 		}
-		short, missing, lost = p.takeEach(requests, left, results)
+		lost = nil
+		if missing = b.take(left); len(b.short) == 0 {
+			lost = b.confirm()
+		}
 	}
 }
 
-// takeEach answers the requests for which there are numbers. It returns those whose section is short of numbers, which
-// blocks these sections miss, and those whose numbers are lost because the term had ended. All numbers are taken before
-// the first term is asked.
-func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (short []int, missing map[int]outcome, lost []int) {
-	type taken struct {
-		index, section int
-		term           Term
-	}
-	all := make([]taken, 0, len(todo))
+// take answers the requests for which there are numbers. The others are in b.short; it returns which blocks their sections miss.
+func (b *batch) take(todo []int) (missing map[int]outcome) {
+	b.short = nil
 	for _, i := range todo {
-		r := requests[i]
+		r := b.requests[i]
 		section := r.Entity.Section()
-		out := p.sections[section].do(p, op{key: p.key(r.Entity), count: int64(r.Count), to: r.From})
+		out := b.p.sections[section].do(b.p, op{key: b.p.key(r.Entity), count: int64(r.Count), to: r.From})
 		if out.term == nil {
-			if short = append(short, i); missing == nil {
+			if b.short = append(b.short, i); missing == nil {
 				missing = make(map[int]outcome)
 			}
 			out.want = max(out.want, missing[section].want)
@@ -108,17 +125,26 @@ func (p *Positions) takeEach(requests []Request, todo []int, results []Result) (
 			continue
 		}
 		if first, err := out.answer(r.From); err != nil {
-			results[i].Err = err
+			b.results[i].Err = err
 		} else {
-			results[i].Range = leaf.Range{Lo: first, Hi: first + int64(r.Count)}
+			b.results[i].Range = leaf.Range{Lo: first, Hi: first + int64(r.Count)}
 		}
-		all = append(all, taken{i, section, out.term})
+		b.taken = append(b.taken, taken{i, section, out.term})
 	}
-	for _, t := range all {
-		if !p.confirm(&p.sections[t.section], t.term) {
-			results[t.index] = Result{}
-			lost = append(lost, t.index)
+	return missing
+}
+
+// confirm asks the terms of all that was taken. It returns the requests whose numbers are lost because the term has ended.
+func (b *batch) confirm() (lost []int) {
+	held := b.taken[:0]
+	for _, t := range b.taken {
+		if b.p.confirm(&b.p.sections[t.section], t.term) {
+			held = append(held, t)
+			continue
 		}
+		b.results[t.index] = Result{}
+		lost = append(lost, t.index)
 	}
-	return short, missing, lost
+	b.taken = held
+	return lost
 }

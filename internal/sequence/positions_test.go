@@ -470,3 +470,26 @@ func TestBatch(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchHoldsNothingFromBefore: a batch has the number of one entity and waits for those of another one. When the term ends
+// meanwhile, as a repair of the row ends it, the first number is from below the repair: the batch takes another one.
+func TestBatchHoldsNothingFromBefore(t *testing.T) {
+	const step = 100
+	c, p := one(t, sequence.Config{Step: step})
+	early, late := inSection(0, 1)[0], inSection(1, 1)[0]
+	next(t, p, early)
+	c.intercept(func(_ string, section int, do func() sequence.Block) (sequence.Block, error) {
+		if section == 1 {
+			c.intercept(nil)
+			c.own("a")
+		}
+		return do(), nil
+	})
+	got, err := p.NextEach(t.Context(), []sequence.Request{{Entity: early, Count: 1}, {Entity: late, Count: 1}})
+	if err != nil || got[0].Err != nil || got[1].Err != nil {
+		t.Fatal(got, err)
+	}
+	if got[0].Range.Lo <= step {
+		t.Errorf("a batch got %v after the numbers up to %d were dropped", got[0].Range, step)
+	}
+}
