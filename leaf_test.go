@@ -160,3 +160,19 @@ func TestJitter(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmitTellsOfTheWait: a server hears that a request is about to wait before the request may take a place among those
+// that do.
+func TestAdmitTellsOfTheWait(t *testing.T) {
+	var told []string
+	a := admits(func() error { told = append(told, "asked"); return leaf.ErrExhausted })
+	ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, a)
+	ctx = context.WithValue(ctx, leaf.WaitKey{}, func() { told = append(told, "heard") })
+	if err := leaf.Admit(ctx); !errors.Is(err, leaf.ErrExhausted) || strings.Join(told, " ") != "heard asked" {
+		t.Errorf("%q, %v", told, err)
+	}
+}
+
+type admits func() error
+
+func (a admits) Admit() error { return a() }

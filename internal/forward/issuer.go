@@ -128,7 +128,7 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			}
 		}
 		missed = missed || ctx.Err() == nil
-		if err := place.take(i.rt); err != nil {
+		if err := place.take(ctx, i.rt); err != nil {
 			i.failed.Add(1)
 			return nil, err
 		}

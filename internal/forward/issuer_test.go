@@ -192,7 +192,9 @@ func TestCalls(t *testing.T) {
 // Calls that wait for an owner take nothing from those that wait for the store. How many may is a bound of its own.
 func TestTooManyWaitForOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		heard := make(chan bool, 100) // of waits
 		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, refuses{})
+		ctx = context.WithValue(ctx, leaf.WaitKey{}, func() { heard <- true })
 		c := newCluster("", "a", "b")
 		i := c.issuer()
 		i.SetMaxWaiting(2)
@@ -216,6 +218,9 @@ func TestTooManyWaitForOwners(t *testing.T) {
 				if err := <-answers; err != nil {
 					t.Errorf("round %d: %v", round, err)
 				}
+			}
+			if got := len(heard); got != 2*(round+1) {
+				t.Errorf("round %d: servers heard of %d waits, want 2 in each", round, got)
 			}
 			c.own("")
 			c.nodes["a"].believed = ""

@@ -80,7 +80,7 @@ func (s sequences) followAll(ctx context.Context, b *batch) {
 			return
 		}
 		missed = missed || ctx.Err() == nil
-		if err := place.take(s.rt); err != nil {
+		if err := place.take(ctx, s.rt); err != nil {
 			s.failed.Add(int64(len(b.left)))
 			s.give(b, func(int) error { return err })
 			return

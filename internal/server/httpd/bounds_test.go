@@ -322,3 +322,22 @@ func TestStateHasADeadline(t *testing.T) {
 		}
 	})
 }
+
+// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it.
+func TestRepliesBesideAWait(t *testing.T) {
+	fakeTime(t, func(t *testing.T) {
+		p, iss := newPipes(), newIssuer()
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		c := p.dial(t)
+		c.send(fastGET("order") + fastGET("block") + fastGET("order"))
+		c.expect(200, "1")
+		<-iss.entered
+		close(iss.release)
+		c.expect(200, "1")
+		c.expect(200, "2")
+	})
+}

@@ -57,8 +57,9 @@
 //     that are no valid HTTP request (400, 431, 501, 505: text/plain, then close),
 //     and to plain HTTP on a TLS port.
 //  2. A mode that is not enabled never answers 2xx.
-//  3. Replies keep the order of the requests; a reply to a pipelined request may
-//     wait for the replies to those after it that arrived in the same packet.
+//  3. Replies keep the order of the requests. A reply to a pipelined request may
+//     wait for those after it that arrived in the same packet, as long as their
+//     IDs are in memory, and not for one that waits for IDs.
 //  4. Everything is bounded: the time for a head in total, the size of a head, an
 //     idle connection, a client that does not read, the number of connections.
 //     See [Config] for limits and what a client sees beyond them.

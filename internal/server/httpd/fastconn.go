@@ -47,6 +47,7 @@ const (
 type fastConn struct {
 	srv *Server
 	raw net.Conn
+	ctx context.Context //nolint:containedctx // of all requests
 
 	in   [fastHead]byte
 	r, w int    // in[r:w] is read but not answered
@@ -137,7 +138,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		c.headBy = time.Time{}
 
 		body := c.body[:0]
-		ctx, id := c.srv.base, requestid.Of(h.id, h.trace)
+		ctx, id := c.ctx, requestid.Of(h.id, h.trace)
 		if c.srv.limits.RequestIDs() {
 			ctx, id = withID(ctx, id)
 		}

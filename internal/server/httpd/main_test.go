@@ -74,6 +74,9 @@ func (i *issuer) take(ctx context.Context, tag string, n int) ([]leaf.Range, err
 		}
 		return nil, fmt.Errorf("issue tag %q: %w", tag, class.Err)
 	case tag == "block":
+		if err := leaf.Admit(ctx); err != nil {
+			return nil, err
+		}
 		i.entered <- struct{}{}
 		select {
 		case <-i.release:

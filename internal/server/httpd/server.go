@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 )
 
@@ -105,6 +106,7 @@ func (s *Server) Serve() error {
 // is how it ends.
 func (s *Server) serve(conn *accept.Conn) {
 	c := &fastConn{srv: s, raw: s.secured(conn)}
+	c.ctx = context.WithValue(s.base, leaf.WaitKey{}, func() { _ = c.flush() }) // after an error the connection ends later
 	if c.run() != handOver {
 		_ = c.raw.Close()
 		return

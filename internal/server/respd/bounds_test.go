@@ -429,3 +429,23 @@ func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 func (s *script) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "script", Net: "unix"} }
 func (s *script) RemoteAddr() net.Addr             { return s.LocalAddr() }
+
+// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it. A panic
+// of that request is its own reply.
+func TestRepliesBesideAWait(t *testing.T) {
+	iss := newIssuer()
+	bubble(t, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}), func(t *testing.T, p *pipes) {
+		c := p.dial(t)
+		c.send(request("INCR", "order") + request("INCR", "block") + request("INCR", "panic") + request("INCR", "order"))
+		if got := c.reply(); got != ":1\r\n" {
+			t.Errorf("beside a request that waits: got %q", got)
+		}
+		<-iss.entered
+		close(iss.release)
+		for _, want := range []string{":1\r\n", "-ERR leaf: internal error", ":2\r\n"} {
+			if got := c.reply(); !strings.HasPrefix(got, want) {
+				t.Errorf("after the wait: got %q, want %q", got, want)
+			}
+		}
+	})
+}

@@ -26,6 +26,7 @@ const (
 type conn struct {
 	srv *Server
 	raw net.Conn
+	ctx context.Context //nolint:containedctx // of all requests
 	session
 
 	in     []byte
@@ -50,6 +51,7 @@ type conn struct {
 
 func newConn(s *Server, raw net.Conn, id int64) *conn {
 	c := &conn{srv: s, raw: raw, session: session{id: id, since: time.Now()}, in: make([]byte, firstBuffer)}
+	c.ctx = context.WithValue(s.base, leaf.WaitKey{}, c.relieve)
 	c.out.buf = make([]byte, 0, firstBuffer/4)
 	c.parser.limit = s.limits.MaxRequestBytes
 	c.parser.args = make([]span, 0, 8)
@@ -250,6 +252,14 @@ func (c *conn) flush() error {
 	c.out.buf = c.out.buf[:0]
 	c.mark, c.cut = 0, true
 	return c.failed
+}
+
+// relieve writes the replies to earlier requests when a request is about to wait, before it has a reply of its own. After an
+// error the request goes on: its connection ends later.
+func (c *conn) relieve() {
+	cut := c.cut
+	_ = c.flush()
+	c.cut = cut
 }
 
 // spill writes what there is of a long reply. It reports whether to go on: without a

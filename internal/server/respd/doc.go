@@ -24,7 +24,8 @@
 //     reply whose first word is the class of the one table (leaf.Class.RESP). An error
 //     has one line. The cause of an internal error goes to the log only.
 //  3. Replies keep the order of the requests. The replies to all requests that arrived
-//     together leave in one write, or one per 64 KiB.
+//     together leave in one write, or one per 64 KiB, and before one of these
+//     requests waits for IDs.
 //  4. A request is carried out only when it has arrived in full. What cannot be a
 //     request is told so once, and the connection ends.
 //  5. Everything is bounded: the bytes and the arguments of a request, the time to send

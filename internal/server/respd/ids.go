@@ -65,7 +65,7 @@ func incr(c *conn, a args) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.issuers.Segment.Next(c.srv.base, tag)
+	id, err := c.issuers.Segment.Next(c.ctx, tag)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func incrBy(c *conn, a args) error {
 		return err
 	}
 	for range attempts {
-		ranges, err := c.issuers.Segment.NextN(c.srv.base, tag, n)
+		ranges, err := c.issuers.Segment.NextN(c.ctx, tag, n)
 		if err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (c *conn) issue(issuer leaf.Issuer, tag string, f *format.Format, o options
 		write = func(id int64) { c.out.id(f, id) }
 	}
 	if !o.array {
-		id, err := issuer.Next(c.srv.base, tag)
+		id, err := issuer.Next(c.ctx, tag)
 		if err == nil {
 			err = f.Check(leaf.Range{Lo: id, Hi: id + 1})
 		}
@@ -193,7 +193,7 @@ func (c *conn) issue(issuer leaf.Issuer, tag string, f *format.Format, o options
 		write(id)
 		return nil
 	}
-	ranges, err := issuer.NextN(c.srv.base, tag, o.n)
+	ranges, err := issuer.NextN(c.ctx, tag, o.n)
 	if err == nil {
 		err = f.Check(ranges...)
 	}

@@ -65,6 +65,9 @@ func (i *issuer) NextN(ctx context.Context, tag string, n int) ([]leaf.Range, er
 		}
 		return nil, fmt.Errorf("issue tag %q\r\n: %w", tag, class.Err)
 	case tag == "block":
+		if err := leaf.Admit(ctx); err != nil {
+			return nil, err
+		}
 		i.entered <- struct{}{}
 		select {
 		case <-i.release:

@@ -27,7 +27,7 @@ func hincrBy(c *conn, a args) error {
 	if err != nil {
 		return err
 	}
-	results, err := c.issuers.Sequencer().NextEach(c.srv.base, name, []leaf.SequenceRequest{{Entity: a.text(2), Count: n}})
+	results, err := c.issuers.Sequencer().NextEach(c.ctx, name, []leaf.SequenceRequest{{Entity: a.text(2), Count: n}})
 	if err == nil {
 		err = results[0].Err
 	}
