@@ -28,9 +28,10 @@ func (a *Allocator) Mark(tag string) fence.Mark { return a.fence.Mark(tag) }
 // Repair makes every node go on above the highest number in use, and releases the tag
 // where it is latched. It finds that number: it asks every node that takes ranges from
 // the tag's database, and takes the row and the cluster fence into account. Nothing at
-// or below the number is issued afterwards by any node; ranges in memory that start
-// there are dropped. Call it on any one node. It may be repeated. It returns the new
-// max_id.
+// or below the number is issued afterwards by any node that it reaches; ranges in memory
+// that start there are dropped. The others are RepairPlan.Untold: their ranges are in the
+// cluster fence, or above leaves them out. Call it on any one node. It may be repeated. It
+// returns the new max_id.
 //
 // With above other than 0 the number is at least above, and nodes that do not answer are
 // left out: no number above it may ever have been issued by one of those. They heed the

@@ -16,7 +16,7 @@ type RepairPlan struct {
 	Posted       int64        `json:"posted,string,omitempty"`        // what nodes posted of a regress or a repair
 	Deleted      int64        `json:"deleted,string,omitempty"`       // max_id of the row that was deleted last, or of a higher one before it
 	ClusterFence int64        `json:"cluster_fence,string,omitempty"` // of the tag, 0 without a cluster fence
-	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued after the repair; 0 if it is refused
+	Above        int64        `json:"above,string,omitempty"`         // nothing at or below is issued after the repair by nodes that it reaches; 0 if it is refused
 	First        int64        `json:"first,string,omitempty"`         // the row's max_id after the repair: IDs go on here; 0 if it is refused
 	Refused      string       `json:"refused,omitempty"`              // why nothing is repaired; "" if nothing speaks against it
 
