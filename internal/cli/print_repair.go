@@ -45,10 +45,6 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 		line("other nodes", 0, "neither asked nor told: "+p.Alone)
 		reach = " (only this node is told: do what the line \"other nodes\" says, then repeat the command)"
 	}
-	if len(p.Untold) > 0 {
-		line("not told", 0, printable(strings.Join(p.Untold, ", "))+": "+untoldKeep)
-		reach = " (no node that is told issues a number at or below it)"
-	}
 	line("posted", p.Posted, "")
 	if p.Deleted != 0 {
 		line("deleted row", p.Deleted, " (max_id)")
@@ -57,6 +53,10 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 	if p.Refused != "" {
 		line("refused", 0, p.Refused)
 		return tw.Flush()
+	}
+	if len(p.Untold) > 0 {
+		line("not told", 0, printable(strings.Join(p.Untold, ", "))+": "+untoldKeep)
+		reach = " (no node that is told issues a number at or below it)"
 	}
 	line("above", 0, strconv.FormatInt(p.Above, 10)+reach)
 	line("first ID", p.First, "")

@@ -310,3 +310,20 @@ func TestRepairPlanOfAnEmptyRow(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairSpeaksOfNodesThatItDoesNotReach: a repair that goes on without a node does not say that no node issues from below.
+func TestRepairSpeaksOfNodesThatItDoesNotReach(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]segment.RepairPlan{
+		"all are reached": {Row: 5, Above: 5, First: 6},
+		"one is not":      {Row: 5, Above: 5, First: 6, Untold: []string{"b"}},
+		"refused":         {Row: 5, Refused: "nodes do not answer", Untold: []string{"b"}},
+	} {
+		var out bytes.Buffer
+		err := cli.PrintRepairPlan(&out, p)
+		text := out.String()
+		if err != nil || strings.Contains(text, "not told  b: ") != (name == "one is not") || strings.Contains(text, "(no node issues") != (name == "all are reached") {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (c *sequenceRepairCmd) sum(w io.Writer, rows []manage.RowRepair) error {
 			}
 		}
 		for _, n := range r.Plan.Untold {
-			if !slices.Contains(untold, n) {
+			if r.Plan.Refused == "" && !slices.Contains(untold, n) {
 				untold = append(untold, n)
 			}
 		}
