@@ -196,10 +196,9 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 	if !p.Drop {
 		return nil
 	}
-	// A repair asks all nodes, and they drop what they hold from below.
 	done := sayLater(t.process.Stderr, time.Second, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
-	r, err := manage.Ask(ctx, t.backend, manage.RepairTag{Name: p.Tag})
-	done()
+	defer done()
+	r, err := dropBelow(ctx, t.backend, p.Tag, p.First)
 	if err != nil {
 		return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", p.First, err)
 	}
@@ -210,6 +209,25 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		}
 	}
 	return nil
+}
+
+// mostReturns is how often an import repairs a tag while nodes stop.
+const mostReturns = 3
+
+// dropBelow repairs a tag: all nodes are asked, and drop what they hold from below where the repair moves the row. That is first or
+// above. A node that stops returns its unused IDs, so the row may have gone back since it was read, and the repair goes by the row:
+// then the row is raised, and what nodes have taken from below meanwhile is dropped by another repair.
+func dropBelow(ctx context.Context, b manage.Backend, tag string, first int64) (r manage.Repair, err error) {
+	for range mostReturns {
+		if r, err = manage.Ask(ctx, b, manage.RepairTag{Name: tag}); err != nil || r.Plan.First >= first {
+			return r, err
+		}
+		_, err := manage.Ask(ctx, b, manage.SetTag{Name: tag, Change: segment.Change{MaxID: &first}})
+		if err != nil && !errors.Is(err, leaf.ErrConflict) { // it is above already, or the next repair says what is wrong
+			return r, err
+		}
+	}
+	return r, fmt.Errorf("%w: max_id went back to %d, because nodes that stop return unused IDs: repeat the command when no node is stopped", leaf.ErrConflict, r.Plan.First)
 }
 
 // told is the error if a node may still issue IDs from before: under a cluster fence a repair does not wait for nodes that do

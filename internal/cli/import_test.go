@@ -532,3 +532,39 @@ func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {
 		t.Errorf("the run after that: got the plan %+v, want nothing", again)
 	}
 }
+
+// TestImportWhileANodeStops: the row of a tag that was used is above the other service. Before the import asks the nodes, one of
+// them stops and returns unused IDs: the row goes back below the other service, and a repair alone goes on there.
+func TestImportWhileANodeStops(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	db, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	a, b := serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)
+	execute(t, db, "INSERT INTO cosid (name, last_max_id) VALUES ('shop.first', 100)")
+	w.args = append(w.args, "--tag", "first=shop.first") // a tag before the other one, whose nodes are asked for seconds
+	leafOK(t, "tag", "create", "first", "--start", "1", "--data-dir", w.dir)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	a.ids(t, 1)
+	b.ids(t, 1)
+	seen := peers[0].takes(t, 8000) // past what the node has issued that stops, and not past what it holds
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(t, 1, "import", a, "--stopped", "--wait", "10ms", "--apply")
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		asked := 0
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_repair WHERE biz_tag = 'first'").Scan(&asked); err != nil || time.Now().After(deadline) {
+			t.Fatal("no node is asked for the first tag: ", err)
+		}
+		if asked > 0 {
+			break
+		}
+	}
+	b.end(t, syscall.SIGTERM)
+	<-done
+	if id := a.ids(t, 1)[0]; id <= slices.Max(seen) {
+		t.Errorf("the node issues %d after the import, and the other service had handed out all up to %d", id, slices.Max(seen))
+	}
+}
