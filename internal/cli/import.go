@@ -237,7 +237,7 @@ func (t *takingOver) told() error {
 		return nil
 	}
 	return fmt.Errorf("%w: the tags are written, and these nodes do not answer: %s. Until they read of it, they may issue IDs that they hold in memory and that the other service has handed out. "+
-		"Stop these nodes, or let them reach the database, and repeat the command until it names none. A node that has crashed issues nothing, and is named for 24 hours", leaf.ErrNotReady, strings.Join(t.untold, ", "))
+		"Stop these nodes, or let them reach the database, and repeat the command until it names none. A node that has ended issues nothing, and is named for 24 hours if it could not tell the database so", leaf.ErrNotReady, strings.Join(t.untold, ", "))
 }
 
 // lookBack reads the other service after the tags were written.
