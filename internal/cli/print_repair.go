@@ -60,8 +60,12 @@ func printRepairPlan(w io.Writer, p segment.RepairPlan) error {
 	}
 	line("above", 0, strconv.FormatInt(p.Above, 10)+reach)
 	line("first ID", p.First, "")
-	if p.Above != 0 && p.ClusterFence == 0 { // else no node has given an ID that another one had given
-		line("clients", 0, "afterwards, "+restartKeepers)
+	if p.Above != 0 {
+		unless := ""
+		if p.ClusterFence != 0 { // it may be younger than the loss
+			unless = "unless all nodes had this cluster fence already when the database lost commits, with the policy refuse, and it had lost nothing itself, "
+		}
+		line("clients", 0, "afterwards, "+unless+restartKeepers)
 	}
 	return tw.Flush()
 }

@@ -280,19 +280,23 @@ func TestRepairPlanShowsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestRepairSpeaksOfCaches: without a cluster fence, programs may keep IDs that other programs have got, too. No node can take them
-// away, so the repair says what to do.
+// TestRepairSpeaksOfCaches: programs may keep IDs that other programs have got, too. No node can take them away, so the repair says
+// what to do. With a cluster fence it says so, too: the fence may have come after the loss, and nodes have written there what they knew.
 func TestRepairSpeaksOfCaches(t *testing.T) {
 	t.Parallel()
-	for name, p := range map[string]segment.RepairPlan{
-		"without a cluster fence": {Row: 5, Above: 5, First: 6},
-		"with one":                {Row: 5, Above: 5, First: 6, ClusterFence: 5},
-		"refused":                 {Row: 5, Refused: "nodes do not answer"},
+	const restart, unless = "restart the programs that keep IDs of the tag in memory", "afterwards, unless all nodes had this cluster fence already when the database lost commits"
+	for _, c := range []struct {
+		p               segment.RepairPlan
+		restart, unless bool
+	}{
+		{segment.RepairPlan{Row: 5, Above: 5, First: 6}, true, false},
+		{segment.RepairPlan{Row: 5, Above: 5, First: 6, ClusterFence: 5}, true, true},
+		{segment.RepairPlan{Row: 5, Refused: "nodes do not answer"}, false, false},
 	} {
 		var out bytes.Buffer
-		said := "restart the programs that keep IDs of the tag in memory"
-		if err := cli.PrintRepairPlan(&out, p); err != nil || strings.Contains(out.String(), said) != (name == "without a cluster fence") {
-			t.Errorf("%s: %v\n%s", name, err, out.String())
+		err := cli.PrintRepairPlan(&out, c.p)
+		if err != nil || strings.Contains(out.String(), restart) != c.restart || strings.Contains(out.String(), unless) != c.unless {
+			t.Errorf("%+v: %v\n%s", c.p, err, out.String())
 		}
 	}
 }

@@ -133,7 +133,7 @@ func TestRepairShowsItsPlan(t *testing.T) {
 	b.click("tbody button.link")
 	b.click("#repair")
 	b.shows("IDs go on at")
-	b.shows("Without a cluster fence, restart afterwards the programs that keep IDs of the tag in memory")
+	b.shows("Restart afterwards the programs that keep IDs of the tag in memory")
 	first := eval[string](b, `[...document.querySelectorAll('dialog .fact')].find((e) => e.innerText.includes('IDs go on at')).querySelector('dd').textContent`)
 	b.shot("repair")
 	b.click("#confirm")
