@@ -1,6 +1,9 @@
 package segment_test
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -86,6 +90,34 @@ func TestRestoredRowIsFound(t *testing.T) {
 			ids.add(t, "b after the repair", drain(t, b, "order", 100)...)
 		})
 	}
+}
+
+// TestRestoreUnderAYoungFenceAsTheDocumentSays: the database is restored from a backup, and the cluster fence was wiped since the backup
+// was made. The nodes that issued were pods without a volume. No tag latches. What docs/OPERATIONS.md says is done, and no number
+// repeats: a fence that knows too little is none.
+func TestRestoreUnderAYoungFenceAsTheDocumentSays(t *testing.T) {
+	document, err := os.ReadFile("../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	excepted := regexp.MustCompile(`That holds only for a\s+fence that all nodes had before the backup was made, with the same name and the policy .refuse., and that has not been wiped\s+or restored since`)
+	synctest.Test(t, func(t *testing.T) {
+		ids := newLedger()
+		gone := node(t, newStore(row(10)), nil, fenced("a", memory.NewFence(), nil))
+		inTables := drain(t, gone, "order", 200)
+		ids.add(t, "a", inTables...)
+		closeNode(t, gone)
+
+		al := newAlarms()
+		b := node(t, newStore(row(10)), nil, fenced("b", memory.NewFence(), al))
+		al.want(t) // nothing is latched
+		if excepted.Match(document) {
+			if _, err := b.Repair(t.Context(), "order", slices.Max(inTables)+3*10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ids.add(t, "b", drain(t, b, "order", 300)...)
+	})
 }
 
 // TestReadingOfAReplica: behind a proxy a replica that lags answers when the rows are read. That
