@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -78,6 +79,47 @@ func TestMastersAsTheTextsSay(t *testing.T) {
 	if len(seen) != 15000 {
 		t.Errorf("%d IDs, want 15000", len(seen))
 	}
+}
+
+// TestMastersAfterLostCommitsAsTheDocumentSays: a database has lost commits, and no node has found that, when the tag comes into a third
+// one. What docs/MASTERS.md says is done, the commands of the change on a machine that knows nothing. No ID repeats.
+func TestMastersAfterLostCommitsAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/MASTERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, steps, _ := strings.Cut(string(document), "## Add or remove a database")
+	folder, node, command, seen := t.TempDir(), dataDir(t), dataDir(t), distinct{}
+	with := func(rule, dir string, words ...string) []string {
+		for _, name := range []string{"a", "b", "c"} {
+			words = append(words, "--store", name+"=sqlite:"+filepath.Join(folder, name+".db"))
+		}
+		return append(words, "--tag-rule", "order="+rule, "--data-dir", dir)
+	}
+	take := func(rule string) {
+		t.Helper()
+		for id := range strings.FieldsSeq(leafOK(t, with(rule, node, "next", "order", "-n", "2500")...)) {
+			id, err := strconv.ParseInt(id, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.add(t, []int64{id})
+		}
+	}
+	const before, after = "a,b*1000", "a,b,c*1000"
+	leafOK(t, with(before, node, "schema", "apply")...)
+	leafOK(t, with(before, node, "tag", "create", "order")...)
+	take(before)
+	operate(t, "sqlite:"+filepath.Join(folder, "a.db"), "UPDATE leaf_alloc SET max_id = 1")
+
+	if says := regexp.MustCompile(`^\s+Another number .*\n.*\n\n1\. While all nodes run, repair each row of the tag, latched or not, such as .leaf tag repair`); says.MatchString(steps) {
+		leafOK(t, with(before, node, "tag", "repair", "order~1of2~1000")...) // the other row has lost nothing
+	}
+	leafOK(t, with(after, command, "schema", "apply", "--accept-rule")...)
+	start := leafFails(t, aboveKnown, with(after, command, "tag", "create", "order")...)
+	leafOK(t, with(after, command, append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
+	take(after)
 }
 
 // TestMastersWords: what a command says that names a tag in several databases, or one of its rows.
