@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"runtime"
 	"testing"
 
@@ -71,6 +73,34 @@ func TestEveryNumberIsGivenOut(t *testing.T) {
 		req.Nonce = "one too many"
 		if got, err := pool.Claim(t.Context(), req); err == nil {
 			t.Errorf("used %v: claim %+v of a full range", used, got)
+		}
+	}
+}
+
+// TestRangeOfASecondRegistryAsTheTextSays: nodes take numbers from a registry, and others from a second one, with the ranges that
+// docs/SNOWFLAKE.md names. No two have one number. A node without a range holds any number.
+func TestRangeOfASecondRegistryAsTheTextSays(t *testing.T) {
+	document, err := os.ReadFile("../docs/SNOWFLAKE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges := map[string]leaf.Range{"": {Lo: 0, Hi: 1024}, "0-511": {Lo: 0, Hi: 512}, "512-1023": {Lo: 512, Hi: 1024}}
+	says := regexp.MustCompile(`give .--snowflake-worker-range (0-511). to all nodes, one after the other, wait for the longest horizon`).FindStringSubmatch(string(document))
+	if says == nil {
+		says = []string{"", ""}
+	}
+	held := map[int64]string{}
+	for _, registry := range []string{says[1], "512-1023"} {
+		pool := worker.NewPool(newRecords(worker.Leased))
+		for i := range 500 { // so many that two halves which overlap have a number in common
+			got, err := pool.Claim(t.Context(), worker.Request{
+				Namespace: worker.Namespace{Name: "test"}, Address: "a:1", Nonce: fmt.Sprint(registry, i),
+				Numbers: ranges[registry], Now: start2024, Bound: start2024 + 60_000,
+			})
+			if err != nil || held[got.Number] != "" {
+				t.Fatalf("claim %+v, %v; nodes of the other registry, with the range %q, hold it", got, err, says[1])
+			}
+			held[got.Number] = registry + " "
 		}
 	}
 }
