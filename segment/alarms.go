@@ -33,7 +33,10 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 
 // CorrectRow is what an administrator does about a row that cannot be used. A node that
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
-const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". A number space that is used up needs a new tag"
+const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". If the numbers are used up, " + anotherTag
+
+// anotherTag is what an administrator does who cannot use a tag any more.
+const anotherTag = "create another tag; if it has a format, give that other letters, because two tags with one format write the same texts"
 
 // askAllNodes is what to do about a max_id that is lost, or too low. A node keeps what it has reserved in its
 // data directory only: when the directory is lost, no other node knows these numbers.
@@ -80,7 +83,7 @@ func periodAlarm(tag string, err error) leaf.Alarm {
 func misfitAlarm(tag string, why error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmClock, Subject: periodsSubject, Text: fmt.Sprintf("this node issues no IDs of tag %q, and perhaps of other tags whose numbers begin anew: %s", tag, firstLine(why)),
-		Do: "compare the clocks of this node, of the other nodes and of the database, and set right the one that is wrong; the node goes on by itself, at the latest when segment.sync-interval has passed. If all are right, the numbers of the period are used up, or a clock that was ahead has moved the row to a later period: wait for that period, or create another tag. Do not set max_id back: numbers of the later period have perhaps been issued, and would be issued again",
+		Do: "compare the clocks of this node, of the other nodes and of the database, and set right the one that is wrong; the node goes on by itself, at the latest when segment.sync-interval has passed. If all are right, the numbers of the period are used up, or a clock that was ahead has moved the row to a later period: wait for that period, or " + anotherTag + ". Do not set max_id back: numbers of the later period have perhaps been issued, and would be issued again",
 	}
 }
 

@@ -205,10 +205,10 @@ func (c Change) CheckPeriod(now Options, maxID int64) error {
 	case same:
 		return nil
 	case now.Period != "":
-		return fmt.Errorf("%w: the tag has the period %s, which it keeps with its time zone: its numbers could have the texts of others; create another tag", leaf.ErrConflict, now.Period)
+		return fmt.Errorf("%w: the tag has the period %s, which it keeps with its time zone: its numbers could have the texts of others; %s", leaf.ErrConflict, now.Period, anotherTag)
 	}
 	if first, beyond := next.beyondPeriod(maxID); beyond {
-		return fmt.Errorf("%w: max_id is %d, and must be below %d, with which the next period begins; create another tag", leaf.ErrConflict, maxID, first)
+		return fmt.Errorf("%w: max_id is %d, and must be below %d, with which the next period begins; %s", leaf.ErrConflict, maxID, first, anotherTag)
 	}
 	return nil
 }
