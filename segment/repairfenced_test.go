@@ -2,7 +2,10 @@ package segment_test
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +91,40 @@ func TestRegressUnderAFence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBackToJavaUnderAFenceAsTheDocumentSays: the database has lost commits, and one node has latched the tag. The operator repairs on
+// another node, as docs/MIGRATION.md says, stops all, and starts Java, which issues from the row. No number repeats.
+func TestBackToJavaUnderAFenceAsTheDocumentSays(t *testing.T) {
+	document, err := os.ReadFile("../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(document), "## Back to Java")
+	every := regexp.MustCompile(`^[^#]*With a cluster fence, repair\s+every tag`).MatchString(section)
+	synctest.Test(t, func(t *testing.T) {
+		s, f, ids := newStore(row(10)), memory.NewFence(), newLedger()
+		a, b := node(t, s, nil, fenced("a", sharing(f), nil)), node(t, s, nil, fenced("b", sharing(f), nil))
+		ids.add(t, "a", drain(t, a, "order", 200)...)
+		synctest.Wait()
+		restored(s, 11)
+		useUntil(t, a, ids, leaf.ErrRegress)
+		time.Sleep(5 * time.Second)
+		if every || b.Mark("order").Latched {
+			if _, err := b.Repair(t.Context(), "order", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeNode(t, a)
+		closeNode(t, b)
+		row, err := s.Lookup(t.Context(), "order")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range row.Step {
+			ids.add(t, "Java", row.MaxID+id)
+		}
+	})
 }
 
 // TestRegressOfATagThatANodeNeverServed: a node without numbers of its own refuses a range
