@@ -54,7 +54,7 @@ func (r NewRow) Validate() error {
 		return err
 	}
 	if next, beyond := r.beyondPeriod(r.Start); beyond {
-		return leaf.BadField("start", r.Start, fmt.Sprintf("must be below %d, with which the next period begins; if numbers from there on are in use, wait for that period, or create another tag", next))
+		return leaf.BadField("start", r.Start, fmt.Sprintf("must be below %d, with which the next period begins; if the tag was there before, and has numbers of that period, wait for it, or %s", next, anotherTag))
 	}
 	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)
 }
