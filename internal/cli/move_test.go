@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// moveSection is the heading in docs/OPERATIONS.md of what TestMoveToAnotherDatabaseAsTheDocumentSays does.
+const moveSection = "Move to another database"
+
 // TestMoveToAnotherDatabaseAsTheDocumentSays: a node moves from a file, or from leaf.db, to another database, as docs/OPERATIONS.md
 // says of another engine. No ID repeats, also of a tag that was deleted before, and options stay.
 func TestMoveToAnotherDatabaseAsTheDocumentSays(t *testing.T) {
@@ -18,7 +21,7 @@ func TestMoveToAnotherDatabaseAsTheDocumentSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(document), "## Move to another database")
+	_, section, _ := strings.Cut(string(document), "## "+moveSection)
 	copied, empty, found := strings.Cut(section, "Leave the others empty")
 	if !found {
 		t.Fatal("docs/OPERATIONS.md does not say which tables are copied")
@@ -60,6 +63,9 @@ func TestMoveToAnotherDatabaseAsTheDocumentSays(t *testing.T) {
 			p := serve(t, dir, old...)
 			seen.add(t, p.ids(t, 1500))
 			p.end(t, syscall.SIGKILL)
+			if list := run(old, "tag", "list"); strings.Contains(list, "latched") {
+				t.Errorf("a tag is to be repaired:\n%s", list)
+			}
 			run(old, "tag", "set", "gone", "--max-id", "700")
 			run(old, "tag", "delete", "gone", "--yes")
 

@@ -42,6 +42,13 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
 	{section: "Backup and restore drill", command: "leaf worker list", situation: "TestOperationsDocument"},
 
+	{section: moveSection, command: "leaf tag list", situation: "TestMoveToAnotherDatabaseAsTheDocumentSays"},
+	{section: moveSection, command: "kubectl scale --replicas=0", situation: ofTheMachine},
+	{section: moveSection, command: "leaf schema apply --store NEW --data-dir EMPTY", situation: "TestMoveToAnotherDatabaseAsTheDocumentSays"},
+	{section: moveSection, command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},
+	{section: moveSection, command: "leaf tag create TAG --start NUMBER", situation: "TestCommandsInEtcd"},
+	{section: moveSection, command: "leaf sequence create NAME --start NUMBER", situation: "TestScripts"},
+
 	{section: embeddedSection, command: "leaf tag set TAG --max-id NUMBER", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
 	{section: embeddedSection, command: "leaf tag list", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
 	{section: embeddedSection, command: "leaf tag create TAG --start NUMBER", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
