@@ -43,6 +43,7 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf worker list", situation: "TestOperationsDocument"},
 
 	{section: moveSection, command: "leaf tag list", situation: "TestMoveToAnotherDatabaseAsTheDocumentSays"},
+	{section: moveSection, command: "leaf sequence repair NAME --all", situation: "internal/manage TestRepairEveryRow"},
 	{section: moveSection, command: "kubectl scale --replicas=0", situation: ofTheMachine},
 	{section: moveSection, command: "leaf schema apply --store NEW --data-dir EMPTY", situation: "TestMoveToAnotherDatabaseAsTheDocumentSays"},
 	{section: moveSection, command: "leaf worker init", situation: "TestWaitSaysHowToAvoidIt"},

@@ -144,6 +144,37 @@ func TestRepairShowsItsPlan(t *testing.T) {
 	}
 }
 
+// TestRepairNamesNodesThatItDoesNotReach: a repair that goes on without a node names it, in its plan and when it is done.
+func TestRepairNamesNodesThatItDoesNotReach(t *testing.T) {
+	t.Parallel()
+	a := node(t, nil)
+	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 100, Step: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	take(t, a, "order")
+	b := open(t, consoleOf(a), 1280, 900)
+	b.signIn()
+	b.visit("tags")
+	b.click("tbody button.link")
+	eval[bool](b, `((real) => {
+		window.fetch = async (path, options) => {
+			const reply = await real(path, options);
+			if (!String(path).includes('/repair')) return reply;
+			const body = await reply.json();
+			(body.plan || body).untold = [options.method === 'POST' ? 'node-after' : 'node-before'];
+			return Response.json(body, { status: reply.status });
+		};
+		return true;
+	})(window.fetch)`)
+	b.click("#repair")
+	b.shows("Not told: node-before.")
+	b.click("#confirm")
+	b.shows("is repaired.")
+	b.shows("Not told: node-after.")
+	b.click("#cancel")
+	b.until(`!document.querySelector('dialog')`)
+}
+
 // TestSessionLosesItsToken: when the token of a session is exchanged, the page asks for one.
 func TestSessionLosesItsToken(t *testing.T) {
 	t.Parallel()

@@ -137,13 +137,21 @@ export async function repair(name, done) {
     h('table', null, h('thead', null, h('tr', null, h('th', null, t('repair.node')), h('th.num', null, t('repair.end')), h('th', null, t('repair.state')))),
       h('tbody', null, (plan.nodes || []).map((n) => h('tr', null, h('td.id', null, n.node), h('td.num', null, n.end), h('td', null, n.state))))),
     plan.alone && h('p.fault', null, plan.alone),
+    !plan.refused && untold(plan),
     plan.refused && h('p.fault', null, plan.refused));
   dialog({
     title: t('repair.title', { tag: name }), lead: plan.refused ? t('repair.refused') : t('repair.lead'), body, confirm: t('repair.do'), danger: true,
     run: plan.refused ? null : () => admin('POST', 'repair', { tag: name }, { above: '0' }),
-    done: () => { tell(t('repair.done', { tag: name })); done(); },
+    done: (r) => {
+      const said = t('repair.done', { tag: name });
+      if (r.plan.untold) dialog({ title: said, body: untold(r.plan) }); else tell(said);
+      done();
+    },
   });
 }
+
+// untold names the nodes that a repair does not reach: they may issue what they hold from below.
+const untold = (plan) => plan.untold && h('p.fault', null, t('repair.untold', { nodes: plan.untold.join(', ') }));
 
 export function drain(done) {
   dialog({
