@@ -36,6 +36,7 @@ var documented = []struct {
 	{section: "Backup and restore drill", command: "leaf sequence repair NAME --all", situation: "internal/manage TestRepairEveryRow"},
 	{"Backup and restore drill", "leaf limit list", "a limit refuses", 0, "blocked"},
 	{section: "Backup and restore drill", command: "leaf import", situation: "TestImportAcrossTheSwitch"},
+	{section: "Backup and restore drill", command: "leaf tag set TAG --max-id NUMBER", situation: "TestEmbeddedDatabaseAsTheDocumentSays"},
 	{section: "Backup and restore drill", command: "leaf schema apply", situation: "TestBackupInANewDatabaseAsTheTextSays"},
 	{section: "Backup and restore drill", command: "leaf tag show TAG", situation: "TestScripts"},
 	{section: "Backup and restore drill", command: "leaf token list", situation: "TestNamedTokensOfANode"},
