@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -155,6 +156,7 @@ func TestFurtherLayoutsEndAtT(t *testing.T) {
 		time.Sleep(time.Minute)
 		all.issue(n, "seconds", "seconds", 10)
 		w.records.breakOff(true)
+		synctest.Wait() // a renewal of this moment has its answer
 		bound := n.Status().Bound
 		time.Sleep(time.UnixMilli(bound).Sub(n.clock.Now()) - 100*time.Millisecond)
 		all.issue(n, "seconds", "seconds", 10)

@@ -19,9 +19,7 @@ func TestIdleConnections(t *testing.T) {
 	dir := dataDir(t)
 	p := serveAs(t, dir, "sh", "-c", `ulimit -n 512; exec leaf serve --data-dir "$0" --http-addr 127.0.0.1:0 --snowflake-renew-interval 100ms`, dir)
 	waitReady(t, p)
-	if !strings.Contains(p.log.String(), "the limit of open files lowers the limits of connections") {
-		t.Errorf("the log does not say it:\n%s", p.log)
-	}
+	p.await(t, "the limit of open files lowers the limits of connections")
 	info, err := waitForNode(dir)
 	if err != nil {
 		t.Fatal(err)
