@@ -83,7 +83,10 @@ type blocks struct {
 	mine *term // of a split cluster
 }
 
-func (b blocks) Reserve(_ context.Context, section int, n int64) (sequence.Block, error) {
+func (b blocks) Reserve(ctx context.Context, section int, n int64) (sequence.Block, error) {
+	if err := leaf.Admit(ctx); err != nil { // as the engine does
+		return sequence.Block{}, err
+	}
 	b.mu.Lock()
 	b.calls++
 	owner, on := b.owner, b.onReserve

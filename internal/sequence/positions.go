@@ -98,9 +98,10 @@ func tooFar(number int64, out outcome) error {
 }
 
 // admit asks for admission before a call waits for a block, once, in the goroutine of the call. The context that it
-// returns asks no more.
+// returns, of blocks that several goroutines load, asks no more and tells of no wait.
 func admit(ctx context.Context) (context.Context, error) {
-	return context.WithValue(ctx, leaf.AdmissionKey{}, nil), leaf.Admit(ctx)
+	loading := context.WithValue(context.WithValue(ctx, leaf.AdmissionKey{}, nil), leaf.WaitKey{}, nil)
+	return loading, leaf.Admit(ctx)
 }
 
 func checkCount(n int) error {

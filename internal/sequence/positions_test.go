@@ -110,18 +110,24 @@ type admission struct {
 
 func (a *admission) Admit() error { a.asked++; return a.err }
 
-// A call asks once whether it may wait for blocks, in its own goroutine, and loads nothing if it may not.
+// A call says once that it is about to wait for blocks, and asks whether it may, in its own goroutine. It loads nothing if it
+// may not.
 func TestAdmission(t *testing.T) {
 	c, a := one(t, sequence.Config{Step: 10})
 	for _, refusal := range []error{leaf.ErrExhausted, nil} {
 		ad := &admission{err: refusal}
+		heard := 0
 		ctx := context.WithValue(t.Context(), leaf.AdmissionKey{}, leaf.Admission(ad))
+		ctx = context.WithValue(ctx, leaf.WaitKey{}, func() { heard++ })
 		got, err := a.NextEach(ctx, []sequence.Request{{Entity: sequence.Number(1), Count: 1}, {Entity: sequence.Number(2), Count: 1}})
 		if err != nil || !errors.Is(got[0].Err, refusal) || !errors.Is(got[1].Err, refusal) || ad.asked != 1 {
 			t.Errorf("refusal %v: %v, %v, asked %d times", refusal, got, err, ad.asked)
 		}
 		if _, err := a.NextN(ctx, sequence.Number(3), 50); !errors.Is(err, refusal) || ad.asked != 2 {
 			t.Errorf("refusal %v: %v, asked %d times", refusal, err, ad.asked)
+		}
+		if heard != 2 {
+			t.Errorf("refusal %v: two calls said %d times that they wait", refusal, heard)
 		}
 	}
 	if c.count() != 3 {
