@@ -1,0 +1,156 @@
+package cli_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leaf-idgen/leaf/internal/takeover"
+	"github.com/leaf-idgen/leaf/internal/test/server"
+)
+
+// apart fails if a node issues an ID that another service has handed out.
+func apart(t *testing.T, seen []int64, nodes ...*process) {
+	t.Helper()
+	for _, n := range nodes {
+		if id := n.ids(t, 1)[0]; id <= slices.Max(seen) {
+			t.Errorf("the node of %s issues %d, and the other service had handed out all up to %d", n.dir, id, slices.Max(seen))
+		}
+	}
+}
+
+// TestImportFinishesARaise: an import was killed after it had raised the row, so no node was asked
+// for the IDs from below that it holds. The next one does that, although the row is high enough.
+func TestImportFinishesARaise(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	peers[0].takes(t, 10)
+	w.plan(t, 0, nil, "--stopped", "--wait", "10ms", "--apply")
+	node := serve(t, w.dir, "--store", w.store)
+	node.ids(t, 1)
+	const raised = 100_000
+	peers[0].takes(t, 5000) // past the range that the node holds: why the import raised the tag
+	leafOK(t, "tag", "set", "leaf-segment-test", "--max-id", fmt.Sprint(raised), "--data-dir", w.dir)
+	if below := node.ids(t, 1)[0]; below >= raised {
+		t.Fatalf("the node issues %d: it holds nothing from below, and the test cannot fail", below)
+	}
+	if plan := w.plan(t, 1, node, "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise {
+		t.Errorf("got the plan %+v, want that it repairs the tag", plan)
+	}
+	if id := node.ids(t, 1)[0]; id < raised {
+		t.Errorf("the node issues %d after the import, want %d or more", id, raised)
+	}
+	if again := w.plan(t, 1, node, "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
+		t.Errorf("the run after that: got the plan %+v, want nothing", again)
+	}
+}
+
+// TestImportOfATagInUse: the tag was used before the import, and its row is above the other service.
+// What nodes hold in memory is not: they drop it, as they do where the row is deleted before.
+func TestImportOfATagInUse(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	nodes := []*process{serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)}
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	for _, n := range nodes {
+		n.ids(t, 1)
+	}
+	caches := func(want int) { // no node can take away what is in the cache of a program
+		t.Helper()
+		if text := w.run(t, want, "import", nodes[0], "--stopped"); !strings.Contains(text, "restart the programs that keep IDs of the tag in memory") {
+			t.Errorf("the plan does not say what to do with programs that have a cache:\n%s", text)
+		}
+	}
+	seen := peers[0].takes(t, 3000)
+	caches(1)
+	if plan := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Raise || plan.Row <= slices.Max(seen) {
+		t.Errorf("got the plan %+v, want that it repairs a tag that is ahead of %d", plan, slices.Max(seen))
+	}
+	apart(t, append(seen, peers[0].held...), nodes...)
+	if again := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); again.Action != takeover.Nothing {
+		t.Errorf("the second run: got the plan %+v, want nothing", again)
+	}
+
+	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", w.dir)
+	seen = append(seen, peers[0].takes(t, 30_000)...) // past all that the tag had
+	caches(0)
+	if plan := w.plan(t, 0, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Create {
+		t.Errorf("got the plan %+v, want that it creates the tag", plan)
+	}
+	apart(t, seen, nodes...)
+}
+
+// TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile
+// holds IDs that the other service has handed out. The import names it, and is not done before it has answered.
+func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	d, ns := server.MariaDB(t), server.Etcd(t)
+	_, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	shared := []string{"--no-snowflake-enable", "--store", w.store, "--segment-cluster-fence", "etcd://" + strings.Join(ns.Servers, ",") + "/" + strings.Trim(ns.Root, "/")}
+	a, b := serve(t, w.dir, shared...), serve(t, dataDir(t), shared...)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	a.ids(t, 1)
+	b.ids(t, 1)
+	awaitFenceOnTheBoard(t, w.store, 2)
+	seen := append(peers[0].takes(t, 20_000), peers[0].held...) // past all that both nodes hold
+	signal := func(s syscall.Signal) {
+		if err := b.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	args := []string{"--stopped", "--wait", "10ms", "--apply"}
+	if text := w.run(t, 4, "import", a, args...); !strings.Contains(text, "these nodes do not answer: ") {
+		t.Errorf("beside a node that stands still the import says:\n%s", text)
+	}
+	signal(syscall.SIGCONT)
+	if plan := w.plan(t, 1, a, args...); plan.Action != takeover.Raise {
+		t.Errorf("got the plan %+v, want that it repairs the tag once more", plan)
+	}
+	apart(t, seen, a, b)
+	if again := w.plan(t, 1, a, args...); again.Action != takeover.Nothing {
+		t.Errorf("the run after that: got the plan %+v, want nothing", again)
+	}
+}
+
+// TestImportWhileANodeStops: the row of a tag that was used is above the other service. Before the import asks the nodes, one of
+// them stops and returns unused IDs: the row goes back below the other service, and a repair alone goes on there.
+func TestImportWhileANodeStops(t *testing.T) {
+	t.Parallel()
+	d := server.Postgres(t)
+	db, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	a, b := serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)
+	execute(t, db, "INSERT INTO cosid (name, last_max_id) VALUES ('shop.first', 100)")
+	w.args = append(w.args, "--tag", "first=shop.first") // a tag before the other one, whose nodes are asked for seconds
+	leafOK(t, "tag", "create", "first", "--start", "1", "--data-dir", w.dir)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+	a.ids(t, 1)
+	b.ids(t, 1)
+	seen := peers[0].takes(t, 8000) // past what the node has issued that stops, and not past what it holds
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(t, 1, "import", a, "--stopped", "--wait", "10ms", "--apply")
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		asked := 0
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_repair WHERE biz_tag = 'first'").Scan(&asked); err != nil || time.Now().After(deadline) {
+			t.Fatal("no node is asked for the first tag: ", err)
+		}
+		if asked > 0 {
+			break
+		}
+	}
+	b.end(t, syscall.SIGTERM)
+	<-done
+	apart(t, seen, a)
+}
