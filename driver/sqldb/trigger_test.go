@@ -1,9 +1,12 @@
 package sqldb_test
 
 import (
+	"database/sql"
+	"fmt"
 	"path/filepath"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -33,15 +36,7 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "leaf.db")
-			url, admin := "sqlite:"+path, raw(t, path)
-			if c.database != nil {
-				d := c.database(t)
-				url, admin = d.URL(), d.Open(t)
-			}
-			applySchema(t, url)
-			execAll(t, admin, append(c.trigger, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 7)")...)
-			s := open(t, url)
+			s, admin := withTrigger(t, c.database, 100, c.trigger)
 			if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range.Lo != 100 || res.Range.Hi != 107 {
 				t.Fatalf("Reserve below the trigger's number = %v, %v; want [100, 107)", res, err)
 			}
@@ -69,8 +64,22 @@ func TestTriggerThatChangesTheNumber(t *testing.T) {
 	}
 }
 
-// TestTriggerThatAligns: a trigger of the table rounds max_id down to sevens. Loads of seven IDs do not notice. The return of the
-// last of them would lower the row below IDs that were issued, so it is not committed.
+// withTrigger returns a store with a trigger and with the tag a, of step 7, in a new database, nil for SQLite.
+func withTrigger(t *testing.T, database func(t testing.TB) server.Database, maxID int64, trigger []string) (s *sqldb.Store, admin *sql.DB) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	url, admin := "sqlite:"+path, raw(t, path)
+	if database != nil {
+		d := database(t)
+		url, admin = d.URL(), d.Open(t)
+	}
+	applySchema(t, url)
+	execAll(t, admin, append(trigger, fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', %d, 7)", maxID))...)
+	return open(t, url), admin
+}
+
+// TestTriggerThatAligns: a trigger of the table rounds max_id down to sevens. Loads of seven IDs do not notice. A return of
+// four IDs would take the row below the three that were issued: it fails, and the row stays.
 func TestTriggerThatAligns(t *testing.T) {
 	const mysqlTrigger = "CREATE TRIGGER aligned BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET NEW.max_id = NEW.max_id - NEW.max_id % 7"
 	for name, c := range map[string]struct {
@@ -88,15 +97,7 @@ func TestTriggerThatAligns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "leaf.db")
-			url, admin := "sqlite:"+path, raw(t, path)
-			if c.database != nil {
-				d := c.database(t)
-				url, admin = d.URL(), d.Open(t)
-			}
-			applySchema(t, url)
-			execAll(t, admin, append(c.trigger, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 105, 7)")...)
-			s := open(t, url)
+			s, _ := withTrigger(t, c.database, 105, c.trigger)
 			if res, err := s.Reserve(t.Context(), request(7)); err != nil || res.Range.Lo != 105 || res.Range.Hi != 112 {
 				t.Fatalf("Reserve = %v, %v; want [105, 112)", res, err)
 			}

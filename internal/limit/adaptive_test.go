@@ -255,25 +255,31 @@ func TestPauseIsWaitedOut(t *testing.T) {
 	}
 }
 
+// outage returns a gate in front of an engine in which requests wait in vain for 1005 ms, until the store is back.
+func outage(t *testing.T) (g *limit.Gate, back *atomic.Bool) {
+	t.Helper()
+	back = new(atomic.Bool)
+	return newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
+		if err := leaf.Admit(ctx); err != nil {
+			return err
+		}
+		if back.Load() {
+			return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(ctx, 1005*time.Millisecond)
+		defer cancel()
+		<-ctx.Done()
+		return leaf.ErrNotReady
+	}), leaf.Disabled("snowflake")), back
+}
+
 // TestOutageFailsFast: while requests wait in vain, most are told at once; when the store
 // is back, the limit grows again within two seconds. Requests arrive every 10 ms and never
 // leave at such a moment: how many wait would depend on who runs first.
 func TestOutageFailsFast(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		var back atomic.Bool
-		g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
-			if err := leaf.Admit(ctx); err != nil {
-				return err
-			}
-			if back.Load() {
-				return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
-			}
-			ctx, cancel := context.WithTimeout(ctx, 1005*time.Millisecond)
-			defer cancel()
-			<-ctx.Done()
-			return leaf.ErrNotReady
-		}), leaf.Disabled("snowflake"))
+		g, back := outage(t)
 		i := open(t, g, leaf.Credentials{}).Segment
 		load := func(d time.Duration) (waited, told int) {
 			for begin := time.Now(); time.Since(begin) < d; time.Sleep(10 * time.Millisecond) {
@@ -316,21 +322,11 @@ func TestOverloadIsForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(t *testing.T) {
-				var back atomic.Bool
-				g := newGate(t, limit.Config{}, issuerFunc(func(ctx context.Context) error {
-					if err := leaf.Admit(ctx); err != nil {
-						return err
-					}
-					if back.Load() {
-						return leaf.SystemRuntime().Wait(ctx, nil, 25*time.Millisecond)
-					}
-					_ = leaf.SystemRuntime().Wait(ctx, nil, time.Second)
-					return leaf.ErrNotReady
-				}), leaf.Disabled("snowflake"))
+				g, back := outage(t)
 				i := open(t, g, leaf.Credentials{}).Segment
 				for range 5 {
 					many(t, i, "a", 100)
-					time.Sleep(time.Second)
+					time.Sleep(1010 * time.Millisecond) // until they have waited in vain
 				}
 				if got := g.Status().Segment.Limit; got != 16 {
 					t.Fatalf("the limit in the outage is %d, want the smallest", got)

@@ -119,9 +119,9 @@ func TestActions(t *testing.T) {
 	b.shows("The node is stopping.")
 }
 
-// TestRepairShowsItsPlan: a repair is confirmed with its plan in view.
-func TestRepairShowsItsPlan(t *testing.T) {
-	t.Parallel()
+// atTag opens the page of a tag that a node has taken IDs of.
+func atTag(t *testing.T) (*app.App, *tab) {
+	t.Helper()
 	a := node(t, nil)
 	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 100, Step: 10}}); err != nil {
 		t.Fatal(err)
@@ -131,6 +131,13 @@ func TestRepairShowsItsPlan(t *testing.T) {
 	b.signIn()
 	b.visit("tags")
 	b.click("tbody button.link")
+	return a, b
+}
+
+// TestRepairShowsItsPlan: a repair is confirmed with its plan in view.
+func TestRepairShowsItsPlan(t *testing.T) {
+	t.Parallel()
+	a, b := atTag(t)
 	b.click("#repair")
 	b.shows("IDs go on at")
 	b.shows("Restart afterwards the programs that keep IDs of the tag in memory")
@@ -147,15 +154,7 @@ func TestRepairShowsItsPlan(t *testing.T) {
 // TestRepairNamesNodesThatItDoesNotReach: a repair that goes on without a node names it, in its plan and when it is done.
 func TestRepairNamesNodesThatItDoesNotReach(t *testing.T) {
 	t.Parallel()
-	a := node(t, nil)
-	if _, err := manage.Ask(t.Context(), a.Backend(), manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 100, Step: 10}}); err != nil {
-		t.Fatal(err)
-	}
-	take(t, a, "order")
-	b := open(t, consoleOf(a), 1280, 900)
-	b.signIn()
-	b.visit("tags")
-	b.click("tbody button.link")
+	_, b := atTag(t)
 	eval[bool](b, `((real) => {
 		window.fetch = async (path, options) => {
 			const reply = await real(path, options);
