@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -203,11 +202,7 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		return fmt.Errorf("max_id is %d now, and a node may still issue IDs from below that it holds: %w", p.First, err)
 	}
 	p.First = r.Plan.First
-	for _, node := range r.Plan.Untold {
-		if !slices.Contains(t.untold, node) {
-			t.untold = append(t.untold, node)
-		}
-	}
+	t.untold = withNew(t.untold, r.Plan.Untold...)
 	return nil
 }
 

@@ -88,19 +88,27 @@ func printRowRepairs(w io.Writer, rows []manage.RowRepair) {
 	}
 }
 
+// withNew returns names, followed by those of more that are not among them.
+func withNew(names []string, more ...string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // sum prints what holds for all rows: which nodes did not answer, and what is left to do.
 func (c *sequenceRepairCmd) sum(w io.Writer, rows []manage.RowRepair) error {
 	silent, untold, alone, start, missing, refused := []string{}, []string{}, "", int64(0), 0, 0
 	for _, r := range rows {
 		for _, n := range r.Plan.Nodes {
-			if n.State == segment.RepairNodeSilent && !slices.Contains(silent, n.Node) {
-				silent = append(silent, n.Node)
+			if n.State == segment.RepairNodeSilent {
+				silent = withNew(silent, n.Node)
 			}
 		}
-		for _, n := range r.Plan.Untold {
-			if r.Plan.Refused == "" && !slices.Contains(untold, n) {
-				untold = append(untold, n)
-			}
+		if r.Plan.Refused == "" {
+			untold = withNew(untold, r.Plan.Untold...)
 		}
 		start = max(start, r.Plan.First, r.Plan.Above+1)
 		if r.Plan.NoRow {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,7 @@ type Config struct {
 
 	MaxWait    time.Duration // longest time of a call that another node must answer
 	Attempt    time.Duration // longest wait for the answer of one owner
-	MaxWaiting int           // most calls that wait for an owner at once; 0: 10,000
+	MaxWaiting int           // most calls that wait for an owner at once; 0: any number
 	Runtime    leaf.Runtime  // nil: leaf.SystemRuntime
 }
 
@@ -64,7 +65,7 @@ func New(cfg Config) *Issuer {
 		cfg.Runtime = leaf.SystemRuntime()
 	}
 	i := &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}}}
-	i.SetMaxWaiting(cmp.Or(cfg.MaxWaiting, 10_000))
+	i.SetMaxWaiting(cmp.Or(cfg.MaxWaiting, math.MaxInt))
 	return i
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// adaptive is the concurrency limit of one mode, or of one database: it bounds how many requests wait at once.
-// A request that waits holds a slot.
+// adaptive is the concurrency limit of one mode, or of one database: it bounds how many
+// requests wait at once. A request that waits holds a slot.
 //
 // The limit follows from Little's law: with rate x target requests in slots, where rate is
 // how many of them are served per second, the mean wait is the target. adaptive looks at the
@@ -19,8 +19,8 @@ import (
 // that the last of them will wait for twice the target, the limit becomes rate x target. If
 // not, and requests were rejected meanwhile, it grows towards that by a half. It begins as
 // large as it may get, and does so again when neither was the case for the time of calm: what
-// an overload has shown of the store may be long past. Windows in which no slot is released are ignored:
-// a short stall of the store must not shrink the limit.
+// an overload has shown of the store may be long past. Windows in which no slot is released
+// are ignored: a short stall of the store must not shrink the limit.
 //
 // One tag gets at most half of the slots, so that a tag whose row is locked does not keep
 // others from their first range. Snowflake mode has one tag only, which may have them all.

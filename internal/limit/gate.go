@@ -94,10 +94,11 @@ func New(issuers leaf.Issuers, c Config) (*Gate, error) {
 		return nil, fmt.Errorf("%w: a mode that is off is leaf.Disabled, not nil", leaf.ErrBadRequest)
 	}
 	g := &Gate{tokens: c.Tokens, rt: c.Runtime, inner: [modes]leaf.Issuer{issuers.Segment, issuers.Snowflake}, sequences: issuers.Sequencer()}
-	g.waiting[snowflake] = newLines(c, false, 1, nil)
-	if g.waiting[segment] = newLines(c, true, 1, nil); c.Databases > 1 {
-		g.waiting[segment] = newLines(c, true, c.Databases+1, c.DatabaseOf)
+	n, of := c.Databases+1, c.DatabaseOf // one more for what any of them may serve
+	if c.Databases <= 1 {
+		n, of = 1, nil
 	}
+	g.waiting[segment], g.waiting[snowflake] = newLines(c, true, n, of), newLines(c, false, 1, nil)
 	g.ofMany = g.waiting[segment].last()
 	g.table.Store(&table{})
 	g.unnamed = g.client("")

@@ -8,7 +8,8 @@ import (
 )
 
 // sequencer is the sequences of a client. They have the limits of the tag of their name, and wait with the requests of
-// segment mode, which has their numbers: with those for tags in several databases, if there are several. A request that is given no number counts as one that is given one.
+// segment mode, which has their numbers: with those for tags in several databases, if there are several. A request that
+// is given no number counts as one that is given one.
 type sequencer struct{ client *client }
 
 // NextEach implements leaf.Sequencer.
