@@ -394,7 +394,7 @@ func build(t *testing.T) string {
 	return program
 }
 
-// TestRefusals: the schema refuses what would be ignored, or would be wrong.
+// TestRefusals: the chart refuses what would be ignored, or would be wrong.
 func TestRefusals(t *testing.T) {
 	for name, v := range map[string]values{
 		"unknown key":            {"replica": 3},
@@ -404,6 +404,8 @@ func TestRefusals(t *testing.T) {
 		"no secret":              {"store": values{"existingSecret": ""}},
 		"unknown mode":           {"readiness": values{"mode": "both"}},
 		"config that is no YAML": {"config": "a: b: c"},
+		"one worker ID for all":  {"kind": "StatefulSet", "config": "snowflake: { worker-from-hostname: false, worker-id: 3 }"},
+		"static in a Deployment": {"config": "snowflake: { registry: static, worker-from-hostname: true }"},
 	} {
 		if _, _, err := render(t, v); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -48,7 +48,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- $more := .Values.config | default "{}" | fromYaml }}
 {{- if hasKey $more "Error" }}{{ fail (printf "config: %s" $more.Error) }}{{ end }}
-{{- mergeOverwrite $config $more | toYaml }}
+{{- $config = mergeOverwrite $config $more }}
+{{- /* All pods have this configuration: a worker ID in it would be that of each. */ -}}
+{{- if dig "snowflake" "enable" true $config }}
+{{- if hasKey (dig "snowflake" dict $config) "worker-id" }}
+{{- fail "config: snowflake.worker-id: all pods would have this worker ID, and repeat IDs. Use kind: StatefulSet, which gives each pod its own, from workerOffset on" }}
+{{- end }}
+{{- if and (not $static) (eq "static" (dig "snowflake" "registry" "" $config)) }}
+{{- fail "config: snowflake.registry: \"static\": the pods of a Deployment have no worker ID of their own. Use kind: StatefulSet, or a registry that leases them: sql, etcd or zookeeper-recycle" }}
+{{- end }}
+{{- end }}
+{{- $config | toYaml }}
 {{- end }}
 
 {{- define "leaf.podSecurity" -}}
