@@ -41,7 +41,7 @@ const anotherTag = "create another tag; if it has a format, give that other lett
 // askAllNodes is what to do about a max_id that is lost, or too low. A node keeps what it has reserved in its
 // data directory only: when the directory is lost, no other node knows these numbers.
 const askAllNodes = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
-	"Rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are repaired together: leaf sequence repair NAME. " +
+	"Rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are repaired together: leaf sequence repair NAME, with a cluster fence leaf sequence repair NAME --all. " +
 	"If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
 
 func rowAlarm(tag string, err error) leaf.Alarm {

@@ -66,6 +66,7 @@ var documented = []struct {
 	{"LeafRegress", "leaf tag repair TAG", "a row went back", 0, "no node issues"},
 	{section: "LeafRegress", command: "leaf tag repair TAG --above NUMBER", situation: "segment TestRegressBesideALostDirectory"},
 	{section: "LeafRegress", command: "leaf sequence repair NAME", situation: "TestScripts"},
+	{section: "LeafRegress", command: "leaf sequence repair NAME --all", situation: "internal/manage TestRepairEveryRow"},
 
 	{"LeafRow", "leaf tag show TAG", "a row cannot be used", 0, "step"},
 	{"LeafRow", "leaf tag set TAG --step 2000", "a row cannot be used", 0, "2000"},

@@ -28,6 +28,7 @@ var typedBy = map[string]string{
 	"sequence create":                 "TestScripts", // sequence.txtar
 	"sequence create --start":         "TestScripts", // sequence.txtar
 	"sequence repair":                 "TestScripts", // sequence.txtar
+	"sequence repair --all":           "internal/manage TestRepairEveryRow",
 	"serve":                           "TestScripts", // node.txtar
 	"tag create":                      "TestCreateAgainAsTheTextSays",
 	"tag create --start":              "TestLostDatabaseAsTheTextSays",
