@@ -127,7 +127,10 @@ func TestCreateWhereTheBoardIsLost(t *testing.T) {
 		if _, err := s.Lookup(t.Context(), "order"); !errors.Is(err, leaf.ErrUnknownTag) {
 			t.Errorf("Lookup of the tag that was refused: %v; want ErrUnknownTag", err)
 		}
-		applySchema(t, url)
+		made, err := s.ApplySchema(t.Context())
+		if text := strings.Join(made, "\n"); err != nil || strings.Count(text, "where the numbers of deleted tags end: wait for a minute") != 1 {
+			t.Errorf("ApplySchema: %v, %s; want that numbers are lost", err, text)
+		}
 		if err := create(); err != nil {
 			t.Errorf("Create with a new board: %v", err)
 		}

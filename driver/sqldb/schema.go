@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 //go:embed schema/*.sql
@@ -57,6 +58,7 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	met := false // nodes of this program have used the database
 	for _, statement := range createTable.FindAllStringSubmatch(script, -1) {
 		query, table := statement[0], statement[1]
 		columns, err := s.columns(ctx, table)
@@ -64,6 +66,7 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, err
 		}
 		if columns != nil {
+			met = met || table == "leaf_meta"
 			lines, err := s.addColumns(ctx, query, table, columns)
 			if err != nil {
 				return report, err
@@ -75,6 +78,10 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, fmt.Errorf("create table %s: %w", table, err)
 		}
 		report = append(report, "table "+table+" created")
+		if met && table == "leaf_repair_node" {
+			report = append(report, "if table leaf_repair_node was lost, so is where the numbers of deleted tags end: wait for a minute, in which nodes tell what they know, "+
+				"and then create a tag that was there before with --start NUMBER, with "+segment.AboveAll)
+		}
 	}
 	s.layout.Store(nil)
 	return report, nil
