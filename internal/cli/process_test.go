@@ -133,13 +133,13 @@ func (p *process) hangup(t *testing.T, text string) {
 	p.awaitTimes(t, text, before+1)
 }
 
-// ids takes n IDs of the demo tag over HTTP. On a busy machine a range comes too late for one request.
+// ids takes n IDs of the demo tag over HTTP. On a busy machine a range, or the limits, come too late for one request.
 func (p *process) ids(t *testing.T, n int) []int64 {
 	t.Helper()
 	status, body, err := 0, "", error(nil)
 	for range 10 {
 		status, body, err = httpGet(p.addr, "/api/segment/get/leaf-segment-test?count="+strconv.Itoa(n))
-		if status != 503 || !strings.Contains(body, "arrived in time") {
+		if status != 503 || !strings.Contains(body, "arrived in time") && !strings.Contains(body, "could not be read from the database yet") {
 			break
 		}
 	}
