@@ -341,3 +341,29 @@ func TestRepliesBesideAWait(t *testing.T) {
 		c.expect(200, "2")
 	})
 }
+
+// TestNothingFollowsACutReply: when a client has taken a part of a reply in the time for it, nothing follows that part, also
+// where the reply was written because another request is about to wait. The client would read the next reply as the rest of
+// the first one, and take the ID of one tag for that of another.
+func TestNothingFollowsACutReply(t *testing.T) {
+	t.Parallel()
+	fakeTime(t, func(t *testing.T) {
+		p, iss := newPipes(), newIssuer()
+		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		c := p.dial(t)
+		c.send(fastGET("order") + fastGET("block"))
+		part := make([]byte, 100)
+		if _, err := io.ReadFull(c.Conn, part); err != nil {
+			t.Fatal(err)
+		}
+		<-iss.entered // the time for the reply is over
+		close(iss.release)
+		if rest, err := io.ReadAll(c.Conn); err != nil || len(rest) > 0 {
+			t.Errorf("behind %q came %q, %v", part, rest, err)
+		}
+	})
+}

@@ -52,6 +52,7 @@ type fastConn struct {
 	in   [fastHead]byte
 	r, w int    // in[r:w] is read but not answered
 	out  []byte // replies that are not written yet
+	lost error  // why replies could not be written: nothing may follow a part of one
 	body []byte // room for the body of one reply
 	key  string // of the last request: a client that stays with one tag costs no allocation
 
@@ -158,7 +159,7 @@ func (c *fastConn) answer() (v verdict, last bool) {
 		if last {
 			return v, true
 		}
-		if len(c.out) >= flushAt && c.flush() != nil {
+		if c.lost != nil || len(c.out) >= flushAt && c.flush() != nil {
 			return v, true
 		}
 	}
@@ -222,18 +223,20 @@ func (c *fastConn) setReadDeadline() error {
 }
 
 // flush writes the gathered replies. The write deadline is renewed like the idle
-// deadline: it is a tick longer than asked, so that it never comes early.
+// deadline: it is a tick longer than asked, so that it never comes early. After an error
+// it writes no more: the client may have a part of a reply, and would take the next one for
+// the rest of it.
 func (c *fastConn) flush() error {
-	if len(c.out) == 0 {
-		return nil
+	if len(c.out) == 0 || c.lost != nil {
+		return c.lost
 	}
 	if now := c.srv.clock.now.Load(); now != c.writeAt {
 		c.writeAt = now
-		if err := c.raw.SetWriteDeadline(time.Now().Add(c.srv.limits.WriteTimeout + c.srv.tick)); err != nil {
-			return err
+		if c.lost = c.raw.SetWriteDeadline(time.Now().Add(c.srv.limits.WriteTimeout + c.srv.tick)); c.lost != nil {
+			return c.lost
 		}
 	}
-	_, err := c.raw.Write(c.out)
+	_, c.lost = c.raw.Write(c.out)
 	c.out = c.out[:0]
-	return err
+	return c.lost
 }

@@ -106,7 +106,7 @@ func (s *Server) Serve() error {
 // is how it ends.
 func (s *Server) serve(conn *accept.Conn) {
 	c := &fastConn{srv: s, raw: s.secured(conn)}
-	c.ctx = context.WithValue(s.base, leaf.WaitKey{}, func() { _ = c.flush() }) // after an error the connection ends later
+	c.ctx = context.WithValue(s.base, leaf.WaitKey{}, func() { _ = c.flush() }) // after an error nothing more is written, and the connection ends later
 	if c.run() != handOver {
 		_ = c.raw.Close()
 		return
