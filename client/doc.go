@@ -24,7 +24,8 @@
 //     error of the call names it. A panic is logged.
 //  9. No call gets an ID that was asked for before the call began. So for a tag in strict order
 //     an ID is larger than that of every call, of any program, that had ended before its own call
-//     began: also while nodes fail, streams end, and another node becomes the owner of the tag.
+//     began: also while nodes fail, streams end, and another node becomes the owner of the tag. A cache
+//     ([WithCache]) that holds IDs from before the tag was put in strict order hands them out until its next fetch.
 //
 // # How a call goes
 //

@@ -29,7 +29,7 @@ type tagChange struct {
 	MaxStep     *int64  `placeholder:"N" help:"Upper bound of the dynamic step; 0 for the limit of the node."`
 	FixedStep   *bool   `negatable:"" help:"Every range has exactly the step's length."`
 	Format      *string `placeholder:"TEMPLATE" help:"How people read the IDs, such as INV-{seq:08}; empty for none. A template that could repeat a text of the one before is refused."`
-	Order       *string `placeholder:"ORDER" help:"plain or strict. Strict order holds from the moment when every node has read the change: segment.sync-interval later, if all of them reach the database and none is of a version without this option."`
+	Order       *string `placeholder:"ORDER" help:"plain or strict. Strict order holds from the moment when every node has read the change: segment.sync-interval later, if all of them reach the database and none is of a version without this option. Then restart programs with a cache of the Go client: what it fetched before, it hands out until its next fetch."`
 	Period      *string `placeholder:"PERIOD" help:"day, month or year, for a tag without a period: its numbers begin at 1 again in each. A tag keeps its period."`
 	PeriodZone  *string `placeholder:"ZONE" help:"Time zone of the period, such as Europe/Berlin. (default UTC)"`
 }
