@@ -20,7 +20,7 @@ type AdmissionKey struct{}
 type WaitKey struct{}
 
 // Waits calls the function of [WaitKey] of ctx, if there is one. [Admit] does so first. An
-// [Issuer] that lets a request wait without admission calls it before.
+// [Issuer] that lets a request wait without admission, as for another node, calls it before.
 func Waits(ctx context.Context) {
 	if hear, ok := ctx.Value(WaitKey{}).(func()); ok {
 		hear()

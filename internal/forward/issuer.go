@@ -112,6 +112,7 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 	if !ok {
 		return nil, err
 	}
+	leaf.Waits(ctx) // also an owner that answers may take a second, if it has no IDs
 	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.MaxWait)
 	defer cancel()
 	place := place{of: &i.waiting}
@@ -129,7 +130,7 @@ func (i *Issuer) follow(ctx context.Context, tag string, n int, err error) (got 
 			}
 		}
 		missed = missed || ctx.Err() == nil
-		if err := place.take(ctx, i.rt); err != nil {
+		if err := place.take(i.rt); err != nil {
 			i.failed.Add(1)
 			return nil, err
 		}

@@ -71,6 +71,7 @@ func elsewhere(results []leaf.SequenceResult) map[int]*owner.ElsewhereError {
 
 // followAll is follow for a batch.
 func (s sequences) followAll(ctx context.Context, b *batch) {
+	leaf.Waits(ctx)
 	place := place{of: &s.waiting}
 	defer place.leave()
 	missed := false
@@ -80,7 +81,7 @@ func (s sequences) followAll(ctx context.Context, b *batch) {
 			return
 		}
 		missed = missed || ctx.Err() == nil
-		if err := place.take(ctx, s.rt); err != nil {
+		if err := place.take(s.rt); err != nil {
 			s.failed.Add(int64(len(b.left)))
 			s.give(b, func(int) error { return err })
 			return

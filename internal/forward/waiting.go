@@ -1,7 +1,6 @@
 package forward
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +19,8 @@ type place struct {
 	held bool
 }
 
-// take lets the call wait, until it leaves, and says so. leaf.ErrNotReady with a hint if too many wait.
-func (p *place) take(ctx context.Context, rt leaf.Runtime) error {
+// take lets the call wait, until it leaves. leaf.ErrNotReady with a hint if too many wait.
+func (p *place) take(rt leaf.Runtime) error {
 	if p.held {
 		return nil
 	}
@@ -30,7 +29,6 @@ func (p *place) take(ctx context.Context, rt leaf.Runtime) error {
 		return leaf.Later(leaf.ErrNotReady, "too many requests wait for the owners of tags in strict order", rt.Jitter(retryFull))
 	}
 	p.held = true
-	leaf.Waits(ctx)
 	return nil
 }
 
