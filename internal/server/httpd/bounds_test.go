@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -344,7 +345,7 @@ func TestRepliesBesideAWait(t *testing.T) {
 
 // TestNothingFollowsACutReply: when a client has taken a part of a reply in the time for it, nothing follows that part, also
 // where the reply was written because another request is about to wait. The client would read the next reply as the rest of
-// the first one, and take the ID of one tag for that of another.
+// the first one, and take the ID of one tag for that of another. The requests behind take no IDs.
 func TestNothingFollowsACutReply(t *testing.T) {
 	t.Parallel()
 	fakeTime(t, func(t *testing.T) {
@@ -355,7 +356,7 @@ func TestNothingFollowsACutReply(t *testing.T) {
 		}
 		run(t, s)
 		c := p.dial(t)
-		c.send(fastGET("order") + fastGET("block"))
+		c.send(fastGET("order") + fastGET("block") + fastGET("order"))
 		part := make([]byte, 100)
 		if _, err := io.ReadFull(c.Conn, part); err != nil {
 			t.Fatal(err)
@@ -364,6 +365,11 @@ func TestNothingFollowsACutReply(t *testing.T) {
 		close(iss.release)
 		if rest, err := io.ReadAll(c.Conn); err != nil || len(rest) > 0 {
 			t.Errorf("behind %q came %q, %v", part, rest, err)
+		}
+		iss.mu.Lock()
+		defer iss.mu.Unlock()
+		if got := iss.calls; !slices.Equal(got, []string{"order 1", "block 1"}) {
+			t.Errorf("calls %q", got)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -446,6 +447,31 @@ func TestRepliesBesideAWait(t *testing.T) {
 			if got := c.reply(); !strings.HasPrefix(got, want) {
 				t.Errorf("after the wait: got %q, want %q", got, want)
 			}
+		}
+	})
+}
+
+// TestNoIDsForAClientThatIsGone: when a client does not take a reply that is written because another request is about to wait,
+// the requests behind that one take no IDs: each might wait for them, and no reply would reach the client.
+func TestNoIDsForAClientThatIsGone(t *testing.T) {
+	fakeTime(t, func(t *testing.T) {
+		p, iss := newPipes(), newIssuer()
+		s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
+		c := p.dial(t)
+		c.send(request("INCR", "order") + request("INCR", "block") + request("INCR", "order"))
+		<-iss.entered // the time for the first reply is over
+		close(iss.release)
+		if rest, err := io.ReadAll(c.Conn); err != nil || len(rest) > 0 {
+			t.Errorf("came %q, %v", rest, err)
+		}
+		iss.mu.Lock()
+		defer iss.mu.Unlock()
+		if got := iss.calls; !slices.Equal(got, []string{"order 1", "block 1"}) {
+			t.Errorf("calls %q", got)
 		}
 	})
 }

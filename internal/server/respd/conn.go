@@ -255,7 +255,7 @@ func (c *conn) flush() error {
 }
 
 // relieve writes the replies to earlier requests when a request is about to wait, before it has a reply of its own. After an
-// error the request goes on: its connection ends later.
+// error the request goes on, and then its connection ends.
 func (c *conn) relieve() {
 	cut := c.cut
 	_ = c.flush()
@@ -263,11 +263,12 @@ func (c *conn) relieve() {
 }
 
 // spill writes what there is of a long reply. It reports whether to go on: without a
-// client there is no point.
+// client there is no point, and no further request takes IDs.
 func (c *conn) spill() bool {
-	if len(c.out.buf) >= flushAt && c.flush() != nil {
-		c.ending = true
+	if len(c.out.buf) >= flushAt {
+		_ = c.flush()
 	}
+	c.ending = c.ending || c.failed != nil
 	return c.failed == nil
 }
 
