@@ -434,8 +434,13 @@ func (s *script) RemoteAddr() net.Addr             { return s.LocalAddr() }
 // TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it. A panic
 // of that request is its own reply.
 func TestRepliesBesideAWait(t *testing.T) {
-	iss := newIssuer()
-	bubble(t, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}), func(t *testing.T, p *pipes) {
+	fakeTime(t, func(t *testing.T) {
+		p, iss := newPipes(), newIssuer()
+		s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s)
 		c := p.dial(t)
 		c.send(request("INCR", "order") + request("INCR", "block") + request("INCR", "panic") + request("INCR", "order"))
 		if got := c.reply(); got != ":1\r\n" {
