@@ -173,6 +173,7 @@ func (h *held) wait(ctx context.Context, tag string) error {
 	if f.start.waiting.Add(1) > int64(f.c.MaxWaiting) {
 		return leaf.Later(leaf.ErrNotReady, "too many requests wait until the limits are known", retryHeld)
 	}
+	leaf.Waits(ctx)
 	ctx, cancel := f.c.Runtime.WithTimeout(ctx, f.c.MaxWait)
 	defer cancel()
 	err := f.c.Runtime.Wait(ctx, known, 0)

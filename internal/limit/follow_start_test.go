@@ -102,6 +102,26 @@ func TestNothingIsIssuedBeforeTheRules(t *testing.T) {
 	})
 }
 
+// TestServersHearOfHeldRequests: a server writes the replies to other requests before one waits for the rules.
+func TestServersHearOfHeldRequests(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		a := newSource("on")
+		a.breakDown(errDown)
+		all := begin(t, limit.FollowConfig{}, limit.Source{Name: "a", Store: a}).open(leaf.Credentials{})
+		heard := 0
+		ctx := context.WithValue(t.Context(), leaf.WaitKey{}, func() { heard++ })
+		if _, err := all.Segment.Next(ctx, "on"); heard != 1 || !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("heard of %d waits, want 1: %v", heard, err)
+		}
+		a.breakDown(nil)
+		time.Sleep(time.Minute)
+		if _, err := all.Segment.Next(ctx, "on"); heard != 1 || err != nil {
+			t.Errorf("heard of %d waits, want no second one: %v", heard, err)
+		}
+	})
+}
+
 // TestADatabaseThatStaysDown: its tags wait for it, however long; the mode that does not
 // need it serves after Timeout.
 func TestADatabaseThatStaysDown(t *testing.T) {
