@@ -209,12 +209,13 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 // mostReturns is how often an import repairs a tag while nodes stop.
 const mostReturns = 3
 
-// dropBelow repairs a tag: all nodes are asked, and drop what they hold from below where the repair moves the row. That is first or
-// above. A node that stops returns its unused IDs, so the row may have gone back since it was read, and the repair goes by the row:
-// then the row is raised, and what nodes have taken from below meanwhile is dropped by another repair.
+// dropBelow repairs a tag: all nodes are asked, and drop what they hold at or below the number by which the repair goes. That
+// number is first or above, unless the row was below first when the repair read it: a node that stops returns its unused IDs, so
+// the row may have gone back. Then the row is raised, and what nodes have taken from below meanwhile is dropped by another
+// repair. Where IDs go on after the repair says less: nodes that took ranges during it have moved the row.
 func dropBelow(ctx context.Context, b manage.Backend, tag string, first int64) (r manage.Repair, err error) {
 	for range mostReturns {
-		if r, err = manage.Ask(ctx, b, manage.RepairTag{Name: tag}); err != nil || r.Plan.First >= first {
+		if r, err = manage.Ask(ctx, b, manage.RepairTag{Name: tag}); err != nil || r.Plan.Above >= first {
 			return r, err
 		}
 		_, err := manage.Ask(ctx, b, manage.SetTag{Name: tag, Change: segment.Change{MaxID: &first}})
@@ -222,7 +223,7 @@ func dropBelow(ctx context.Context, b manage.Backend, tag string, first int64) (
 			return r, err
 		}
 	}
-	return r, fmt.Errorf("%w: max_id went back to %d, because nodes that stop return unused IDs: repeat the command when no node is stopped", leaf.ErrConflict, r.Plan.First)
+	return r, fmt.Errorf("%w: max_id went back to %d, because nodes that stop return unused IDs: repeat the command when no node is stopped", leaf.ErrConflict, r.Plan.Row)
 }
 
 // told is the error if a node may still issue IDs from before: under a cluster fence a repair does not wait for nodes that do

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/cli"
+	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/takeover"
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/segment"
 )
 
 // apart fails if a node issues an ID that another service has handed out.
@@ -153,4 +158,48 @@ func TestImportWhileANodeStops(t *testing.T) {
 	b.end(t, syscall.SIGTERM)
 	<-done
 	apart(t, seen, a)
+}
+
+// node is a manage.Backend that repairs a tag with a row, and loads ranges of it meanwhile.
+type node struct {
+	row   int64   // max_id
+	loads []int64 // how far each repair finds the row to have gone since it read it
+}
+
+func (n *node) Do(_ context.Context, request any) (any, error) {
+	switch q := request.(type) {
+	case manage.RepairTag:
+		plan := segment.RepairPlan{Row: n.row, Above: n.row}
+		if len(n.loads) > 0 {
+			n.row, n.loads = n.row+n.loads[0], n.loads[1:]
+		}
+		n.row++
+		plan.First = n.row
+		return manage.Repair{Plan: plan}, nil
+	case manage.SetTag:
+		if *q.MaxID <= n.row {
+			return nil, leaf.ErrConflict
+		}
+		n.row = *q.MaxID
+		return nil, nil
+	}
+	return nil, leaf.ErrBadRequest
+}
+
+// TestImportWhileNodesLoad: the row went back before the repair of an import read it, and nodes took ranges while the repair
+// listened to them: IDs go on above those of the other service then, and the nodes hold ranges from below.
+func TestImportWhileNodesLoad(t *testing.T) {
+	t.Parallel()
+	const first = 10_000
+	for name, n := range map[string]*node{
+		"nothing happens":        {row: first},
+		"a return":               {row: first - 400},
+		"a return and loads":     {row: first - 400, loads: []int64{500}},
+		"a return, loads, twice": {row: first - 4000, loads: []int64{500, 500}},
+	} {
+		r, err := cli.DropBelow(t.Context(), n, "order", first)
+		if err != nil || r.Plan.Above < first-1 {
+			t.Errorf("%s: nodes drop what they hold up to %d, %v; want all below %d", name, r.Plan.Above, err, first)
+		}
+	}
 }
