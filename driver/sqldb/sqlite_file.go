@@ -34,7 +34,7 @@ type sqliteFile struct {
 // Connect implements driver.Connector.
 func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 	path := f.of.path
-	lost := f.of.check()
+	_ = f.of.check() // a loss that no call has noticed yet
 	info, err := os.Lstat(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,8 @@ func (f sqliteFile) Connect(ctx context.Context) (driver.Conn, error) {
 		}
 		return nil, err
 	}
-	if f.of.isTorn(info) {
-		return nil, lost
+	if err := f.of.torn(info); err != nil {
+		return nil, err
 	}
 	if err := oneName(path, info); err != nil {
 		return nil, err

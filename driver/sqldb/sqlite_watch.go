@@ -16,7 +16,7 @@ type sqliteWatch struct {
 	mu    sync.Mutex
 	conns map[*sqliteConn]bool
 	lost  error       // the first ErrFileLost
-	torn  fs.FileInfo // the database file whose -wal or -shm was lost; nil: none
+	alone fs.FileInfo // the database file whose -wal or -shm was lost; nil: none
 }
 
 func (w *sqliteWatch) add(c *sqliteConn) {
@@ -44,7 +44,7 @@ func (w *sqliteWatch) lose(err error, file fs.FileInfo, beside bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if beside {
-		w.torn = file
+		w.alone = file
 	}
 	if w.lost == nil {
 		w.lost = err
@@ -52,11 +52,14 @@ func (w *sqliteWatch) lose(err error, file fs.FileInfo, beside bool) error {
 	return err
 }
 
-// isTorn reports whether a database file is the one whose -wal or -shm was lost.
-func (w *sqliteWatch) isTorn(file fs.FileInfo) bool {
+// torn returns ErrFileLost if a database file is the one whose -wal or -shm was lost.
+func (w *sqliteWatch) torn(file fs.FileInfo) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.torn != nil && os.SameFile(w.torn, file)
+	if w.alone == nil || !os.SameFile(w.alone, file) {
+		return nil
+	}
+	return w.lost
 }
 
 func (w *sqliteWatch) check() error {
