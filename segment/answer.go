@@ -6,13 +6,49 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// answersAtOnce is how many answers are on their way to the board at a time. A repair of a sequence asks about 64 rows
-// at once. Each answer is a transaction of several round trips, and a repair does not wait long (patience).
-const answersAtOnce = 8
+// postsAtOnce is how many posts are on their way to the board at a time. A repair of a sequence asks about 64 rows
+// at once, and a lost database concerns all 1,024. Each post is a transaction of several round trips, and neither a repair
+// nor an operator waits long (patience).
+const postsAtOnce = 8
+
+// postMany calls post with 0 to n-1, several at a time, and then took with what came of it, one at a time. It begins no
+// post after limit. left: some were not begun.
+func (s *shard) postMany(n int, limit time.Duration, post func(i int) error, took func(i int, err error)) (left bool, errs error) {
+	a := s.alloc
+	began := a.rt.Now()
+	var mu sync.Mutex // of what follows, and of what took changes
+	begun := 0
+	next := func() (i int, more bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if left = begun < n && a.rt.Now().Sub(began) >= limit; left || begun == n {
+			return 0, false
+		}
+		begun++
+		return begun - 1, true
+	}
+	some := func() {
+		for i, more := next(); more; i, more = next() {
+			err := post(i)
+			mu.Lock()
+			took(i, err)
+			errs = errors.Join(errs, err)
+			mu.Unlock()
+		}
+	}
+	others := bounded.NewGroup(a.rt)
+	for range min(postsAtOnce, n) - 1 {
+		others.Start(some)
+	}
+	some()
+	_ = others.Wait(context.Background()) // each call has a deadline
+	return left, errs
+}
 
 // answer answers questions, the newest first: many old ones must not hide one that
 // a caller waits for. What takes too long is left to the next look, which then comes at once.
@@ -27,34 +63,13 @@ func (s *shard) answer(ctx context.Context, open []Notice) error {
 		return err
 	}
 	slices.SortFunc(open, func(x, y Notice) int { return cmp.Compare(y.Asked, x.Asked) })
-	began := a.rt.Now()
-	var mu sync.Mutex // of what follows, and of w.answered
-	var errs error
-	next := func() (n Notice, more bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if w.behind = len(open) > 0 && a.rt.Now().Sub(began) >= watchPause; w.behind || len(open) == 0 {
-			return Notice{}, false
+	left, err := s.postMany(len(open), watchPause, func(i int) error {
+		return s.postAnswer(ctx, open[i].Tag, open[i].Asked, a.say(open[i].Tag))
+	}, func(i int, err error) {
+		if err == nil {
+			w.answered[open[i].Tag] = open[i].Asked
 		}
-		n, open = open[0], open[1:]
-		return n, true
-	}
-	some := func() {
-		for n, more := next(); more; n, more = next() {
-			err := s.postAnswer(ctx, n.Tag, n.Asked, a.say(n.Tag))
-			mu.Lock()
-			if err == nil {
-				w.answered[n.Tag] = n.Asked
-			}
-			errs = errors.Join(errs, err)
-			mu.Unlock()
-		}
-	}
-	others := bounded.NewGroup(a.rt)
-	for range min(answersAtOnce, len(open)) - 1 {
-		others.Start(some)
-	}
-	some()
-	_ = others.Wait(context.Background()) // each call has a deadline
-	return errs
+	})
+	w.behind = w.behind || left
+	return err
 }

@@ -82,8 +82,8 @@ type told struct {
 // may have been a failover to a database that lacks the answer. Tags that were never told come
 // first, then those that were tried longest ago: one that fails must not hide the others. The
 // answer repeats the last question that this node has answered, because it takes the place of
-// that answer. What takes too long is left to the next look.
-func (s *shard) tellGone(ctx context.Context) (err error) {
+// that answer. What takes too long is left to the next look, which comes at once unless one failed.
+func (s *shard) tellGone(ctx context.Context) error {
 	a, w := s.alloc, &s.watcher
 	s.mu.Lock()
 	gone := maps.Clone(s.gone)
@@ -106,18 +106,19 @@ func (s *shard) tellGone(ctx context.Context) (err error) {
 		}
 		w.proved, tags = began, untold()
 	}
-	for _, tag := range tags {
-		if a.rt.Now().Sub(began) >= answerPause { // a regress must be heard soon
-			break
-		}
+	highs := make([]int64, len(tags))
+	left, err := s.postMany(len(tags), answerPause, func(i int) error { // a regress must be heard soon
+		tag := tags[i]
 		m := a.say(tag) // a range whose reply is on its way is not in it, and is dropped
-		failed := s.postAnswer(ctx, tag, w.answered[tag], m)
-		if failed != nil {
-			m.High = -1
+		highs[i] = m.High
+		return s.postAnswer(ctx, tag, w.answered[tag], m)
+	}, func(i int, err error) {
+		if err != nil {
+			highs[i] = -1
 		}
-		w.told[tag] = told{m.High, a.rt.Now()}
-		err = errors.Join(err, failed)
-	}
+		w.told[tags[i]] = told{highs[i], a.rt.Now()}
+	})
+	w.behind = w.behind || left && err == nil
 	return err
 }
 

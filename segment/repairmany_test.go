@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/test/long"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -49,4 +50,40 @@ func TestRepairOfManyTags(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRegressOfManyRows: the database has lost commits of all rows of a sequence, and takes 20 ms for each notice. The other
+// node stops all of them within seconds of the moment when this one has found them.
+func TestRegressOfManyRows(t *testing.T) {
+	long.Plain(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		slow := &board{store: s}
+		slow.change(func(b *board) {
+			b.onPost = func(segment.Notice) bool { time.Sleep(20 * time.Millisecond); return false }
+		})
+		var names []string
+		for i := range 1024 {
+			names = append(names, fmt.Sprintf("chat/seq/%04d", i))
+			s.Put(segment.Row{Tag: names[i], MaxID: 1, Step: 10})
+		}
+		a := node(t, slow, nil, segment.Config{NodeID: "a", FixedStep: true})
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		for _, name := range names {
+			drain(t, a, name, 15)
+		}
+		time.Sleep(2 * time.Second)
+		for _, name := range names {
+			s.Put(segment.Row{Tag: name, MaxID: 1, Step: 10})
+		}
+		for !a.Mark(names[len(names)-1]).Latched { // it reads the rows within a minute
+			time.Sleep(time.Second)
+		}
+		time.Sleep(6 * time.Second)
+		for _, name := range names {
+			if !b.Mark(name).Latched {
+				t.Fatalf("%s still issues on the other node", name)
+			}
+		}
+	})
 }

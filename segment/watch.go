@@ -46,7 +46,7 @@ type watcher struct {
 	missing  bool             // the tables are missing: it was logged
 	failed   string           // why the last look failed, as logged
 	odd      string           // the notices that are not heeded, as logged
-	behind   bool             // the last look had no time for some questions
+	behind   bool             // the last look had no time for all that it was to post
 	saving   *saving          // what was heeded, on its way to the disk; nil if none is
 }
 
@@ -210,8 +210,9 @@ func (s *shard) saved(ctx context.Context) error {
 
 // tell posts the tags that are latched on this node and of which the others do not know,
 // but for those of which only this node lost its memory. Where all nodes are under one
-// cluster fence they need not know: it refuses what this node refused.
-func (s *shard) tell(ctx context.Context, posted map[string]int64) (err error) {
+// cluster fence they need not know: it refuses what this node refused. What takes too long is left to the
+// next look, which comes at once unless one failed.
+func (s *shard) tell(ctx context.Context, posted map[string]int64) error {
 	a := s.alloc
 	if a.fence.Latched() == 0 {
 		return nil
@@ -232,8 +233,11 @@ func (s *shard) tell(ctx context.Context, posted map[string]int64) (err error) {
 	}
 	for _, n := range untold {
 		a.dropBelow(n.Tag, n.Regress)
-		err = errors.Join(err, s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Post(ctx, n) }))
 	}
+	left, err := s.postMany(len(untold), watchPause, func(i int) error {
+		return s.post(ctx, func(ctx context.Context) error { return s.watcher.board.Post(ctx, untold[i]) })
+	}, func(int, error) {})
+	s.watcher.behind = s.watcher.behind || left && err == nil
 	return err
 }
 
