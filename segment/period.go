@@ -72,6 +72,17 @@ func (o Options) beyondPeriod(n int64) (first int64, beyond bool) {
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 
+// beforePeriod reports whether a number lies in an earlier period than the one that a moment lies in, and returns the first
+// number of that one.
+func (o Options) beforePeriod(n int64, at time.Time) (first int64, before bool) {
+	p, err := o.period()
+	if err != nil || p == nil {
+		return 0, false
+	}
+	first = p.begin(at)<<number.PeriodBits + 1
+	return first, n < first
+}
+
 // start returns when the period that begins on a day begins in its zone.
 func (p *period) start(day int64) time.Time {
 	year, month, date := time.Unix(day*86400, 0).UTC().Date()

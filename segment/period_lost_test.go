@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,5 +140,42 @@ func TestRepairAboveOfALaterPeriod(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		wantNumber(t, nextOf(t, a), "2000-01-02", 51)
+	})
+}
+
+// TestRepairAboveOfAnEarlierPeriod: a node has begun a day, and is gone with its data directory. No table has a number of the
+// day yet, and the database has forgotten it. A repair above the number that the text says is refused in the day before, and
+// above the one that the refusal says repeats none.
+func TestRepairAboveOfAnEarlierPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24*time.Hour - time.Minute)
+		s, ids := newStore(daily()), newLedger()
+		b := &board{store: s}
+		gone := node(t, b, nil, segment.Config{NodeID: "gone"})
+		inTables := nextOf(t, gone)
+		ids.add(t, "gone", inTables)
+		synctest.Wait()
+		backup := daily()
+		backup.MaxID = s.maxID(t, "order")
+		time.Sleep(2 * time.Minute)
+		held := drain(t, gone, "order", 3) // by clients, in no table
+		ids.add(t, "gone", held...)
+		b.change(func(b *board) { b.onNotices = func() error { return errDown } })
+		s.Put(backup)
+
+		a := node(t, s, nil, segment.Config{NodeID: "a"})
+		const add = 3*10 + 3
+		_, err := a.Repair(t.Context(), "order", inTables+add)
+		if err == nil {
+			ids.add(t, "a", drain(t, a, "order", 3)...)
+		}
+		first := int64(10958)<<number.PeriodBits + 1
+		if wantErr(t, err, leaf.ErrConflict); !strings.Contains(err.Error(), fmt.Sprintf("Take its first number, %d, for the highest one and give that number plus three times", first)) {
+			t.Fatal(err)
+		}
+		if _, err := a.Repair(t.Context(), "order", first+add); err != nil {
+			t.Fatal(err)
+		}
+		ids.add(t, "a", drain(t, a, "order", 100)...)
 	})
 }

@@ -166,9 +166,13 @@ func (r *repair) ask(ctx context.Context) error {
 // decide completes the plan, or says why there is none.
 func (r *repair) decide() error {
 	next, beyond := r.options.beyondPeriod(r.above)
+	first, before := r.options.beforePeriod(r.above, r.alloc.rt.Now())
 	switch {
 	case beyond && max(r.high, r.plan.Row) < next:
 		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins, and not %d: no node would issue a number of the tag before that period, and the row can never go back", leaf.ErrConflict, next, r.tag, r.above)
+	case before && r.above != 0 && max(r.high, r.plan.Row) < first:
+		return fmt.Errorf("%w: above=%d is a number of the period from %s of tag %q, and the period from %s has begun: a node that is gone may have issued numbers of it that no table has yet. "+
+			"Take its first number, %d, for the highest one and give %s", leaf.ErrConflict, r.above, dateOf(periodOf(r.above)), r.tag, dateOf(periodOf(first)), first, generously)
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
 	case r.above != 0:
@@ -297,10 +301,10 @@ const AboveAll = "the options that the tag had, such as --order strict, and as N
 // to a table, and ranges of which no ID is in one yet.
 const generously = "that number plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously"
 
-// others says that a number must do for the silent nodes, too.
+// others says that a number must do for nodes that are gone or silent, too.
 func (r *repair) others() string {
 	if len(r.silent) == 0 {
-		return ""
+		return "; if a node is gone with its data directory, add to this what is to be added to the highest number in your own tables"
 	}
 	return fmt.Sprintf(", and more than these nodes may have issued, which do not answer: %s", strings.Join(r.silent, ", "))
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,9 @@ func (m *segmentMode) repair(t *tag) {
 	answered, err := m.tryRepair(e, t, 0)
 	if err != nil && m.goneForGood(t, err) {
 		answered, err = m.tryRepair(e, t, m.known(t)+generously)
+		if first, refused := firstOfPeriod(err); answered && refused {
+			answered, err = m.tryRepair(e, t, first+generously)
+		}
 	}
 	switch {
 	case !answered:
@@ -106,6 +110,18 @@ func (m *segmentMode) repair(t *tag) {
 // generously is what the error of a repair says to add to the highest number that is known:
 // three times the largest range, and what callers hold.
 const generously = 10_000_000
+
+// firstOfPeriod returns the number that the refusal of one of an earlier period names.
+func firstOfPeriod(err error) (first int64, refused bool) {
+	if err == nil {
+		return 0, false
+	}
+	_, text, refused := strings.Cut(err.Error(), "Take its first number, ")
+	if refused {
+		_, _ = fmt.Sscan(text, &first)
+	}
+	return first, refused
+}
 
 // tryRepair is one `leaf tag repair` on a node. answered: it ended before its node did.
 func (m *segmentMode) tryRepair(e *segmentEngine, t *tag, above int64) (answered bool, err error) {
