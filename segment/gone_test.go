@@ -205,7 +205,7 @@ func TestBoardForgetsAGoneRow(t *testing.T) {
 				synctest.Wait()
 				f.forgets.Store(true)
 				f.Remove("order")
-				time.Sleep(2 * time.Minute)
+				time.Sleep(150 * time.Second) // the node has just looked whether the board has what it told
 				f.forgets.Store(false)
 				if !seen && name != "unseen" { // a load finds out, so the node tells it at once
 					f.Remove("other")
