@@ -324,16 +324,23 @@ func TestStateHasADeadline(t *testing.T) {
 	})
 }
 
-// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it.
-func TestRepliesBesideAWait(t *testing.T) {
+// besideAWait gives f a connection in a bubble, and its issuer, of which "block" waits.
+func besideAWait(t *testing.T, f func(t *testing.T, c *client, iss *issuer)) {
+	t.Helper()
 	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer()
+		p, iss := newPipes(), newIssuer() // its channels are of the bubble, whose time goes on
 		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		run(t, s)
-		c := p.dial(t)
+		f(t, p.dial(t), iss)
+	})
+}
+
+// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it.
+func TestRepliesBesideAWait(t *testing.T) {
+	besideAWait(t, func(t *testing.T, c *client, iss *issuer) {
 		c.send(fastGET("order") + fastGET("block") + fastGET("order"))
 		c.expect(200, "1")
 		<-iss.entered
@@ -348,14 +355,7 @@ func TestRepliesBesideAWait(t *testing.T) {
 // the first one, and take the ID of one tag for that of another. The requests behind take no IDs.
 func TestNothingFollowsACutReply(t *testing.T) {
 	t.Parallel()
-	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer()
-		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, s)
-		c := p.dial(t)
+	besideAWait(t, func(t *testing.T, c *client, iss *issuer) {
 		c.send(fastGET("order") + fastGET("block") + fastGET("order"))
 		part := make([]byte, 100)
 		if _, err := io.ReadFull(c.Conn, part); err != nil {

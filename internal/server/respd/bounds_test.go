@@ -431,17 +431,24 @@ func (s *script) SetWriteDeadline(time.Time) error { return nil }
 func (s *script) LocalAddr() net.Addr              { return &net.UnixAddr{Name: "script", Net: "unix"} }
 func (s *script) RemoteAddr() net.Addr             { return s.LocalAddr() }
 
-// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it. A panic
-// of that request is its own reply.
-func TestRepliesBesideAWait(t *testing.T) {
+// besideAWait gives f a connection in a bubble, and its issuer, of which "block" waits.
+func besideAWait(t *testing.T, f func(t *testing.T, c *client, iss *issuer)) {
+	t.Helper()
 	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer()
+		p, iss := newPipes(), newIssuer() // its channels are of the bubble, whose time goes on
 		s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		run(t, s)
-		c := p.dial(t)
+		f(t, p.dial(t), iss)
+	})
+}
+
+// TestRepliesBesideAWait: the replies to requests that came together with one that waits for IDs do not wait with it. A panic
+// of that request is its own reply.
+func TestRepliesBesideAWait(t *testing.T) {
+	besideAWait(t, func(t *testing.T, c *client, iss *issuer) {
 		c.send(request("INCR", "order") + request("INCR", "block") + request("INCR", "panic") + request("INCR", "order"))
 		if got := c.reply(); got != ":1\r\n" {
 			t.Errorf("beside a request that waits: got %q", got)
@@ -459,14 +466,7 @@ func TestRepliesBesideAWait(t *testing.T) {
 // TestNoIDsForAClientThatIsGone: when a client does not take a reply that is written because another request is about to wait,
 // the requests behind that one take no IDs: each might wait for them, and no reply would reach the client.
 func TestNoIDsForAClientThatIsGone(t *testing.T) {
-	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer()
-		s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, s)
-		c := p.dial(t)
+	besideAWait(t, func(t *testing.T, c *client, iss *issuer) {
 		c.send(request("INCR", "order") + request("INCR", "block") + request("INCR", "order"))
 		<-iss.entered // the time for the first reply is over
 		close(iss.release)
