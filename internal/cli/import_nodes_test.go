@@ -85,9 +85,12 @@ func TestImportOfATagInUse(t *testing.T) {
 
 	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", w.dir)
 	seen = append(seen, peers[0].takes(t, 30_000)...) // past all that the tag had
-	caches(0)
-	if plan := w.plan(t, 0, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Create {
-		t.Errorf("got the plan %+v, want that it creates the tag", plan)
+	if out := w.run(t, 1, "compare", nodes[0]); !strings.Contains(out, "handed out by both services") {
+		t.Errorf("what the deleted tag handed out is not compared:\n%s", out)
+	}
+	caches(1)
+	if plan := w.plan(t, 1, nodes[0], "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Create || plan.Numbers == 0 {
+		t.Errorf("got the plan %+v, want that it creates the tag and says what both handed out", plan)
 	}
 	apart(t, seen, nodes...)
 }

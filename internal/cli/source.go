@@ -135,10 +135,9 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 	}
 	if row.Lowest = takeover.Lowest(entries); missing {
 		row.Deleted = takeover.Deleted(entries)
-		return row, nil
 	}
 	issued, known := takeover.Issued(entries, t.MaxID)
-	if row.Issued = issued; !known {
+	if row.Issued = issued; !known && (row.Exists || row.Deleted) {
 		row.Unknown = "the audit log does not say where the tag began"
 	}
 	return row, nil

@@ -13,7 +13,7 @@ const (
 	Meet     Verdict = "meet"      // some numbers can have been handed out by both
 	WillMeet Verdict = "will meet" // the tag's next range begins below what the other service has handed out
 	Unknown  Verdict = "unknown"   // it cannot be said, see Reason
-	NoTag    Verdict = "no tag"    // there is none, so nothing can meet
+	NoTag    Verdict = "no tag"    // there is none, and one that was deleted had no such numbers
 )
 
 // Row is what is known of a tag.
@@ -65,7 +65,7 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 		follows = follows || counter.Follows
 	}
 	switch {
-	case !row.Exists:
+	case !row.Exists && row.Unknown == "" && len(row.Issued) == 0:
 		c.Verdict = NoTag
 		return c
 	case follows:
@@ -89,6 +89,8 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 	switch {
 	case c.Numbers > 0:
 		c.Verdict = Meet
+	case !row.Exists:
+		c.Verdict, c.Both = NoTag, leaf.Range{}
 	case row.MaxID < c.End:
 		c.Verdict, c.Both = WillMeet, leaf.Range{}
 	default:

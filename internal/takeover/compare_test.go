@@ -22,6 +22,14 @@ func TestCompare(t *testing.T) {
 		want takeover.Comparison
 	}{
 		{"no tag", takeover.Row{}, []int64{100}, takeover.Comparison{End: 100, Verdict: takeover.NoTag}},
+		{
+			"deleted",
+			takeover.Row{Deleted: true, Issued: []leaf.Range{{Lo: 10, Hi: 20}}},
+			[]int64{100},
+			takeover.Comparison{End: 100, Verdict: takeover.Meet, Both: leaf.Range{Lo: 10, Hi: 20}, Numbers: 10},
+		},
+		{"deleted, above", takeover.Row{Deleted: true, Issued: []leaf.Range{{Lo: 100, Hi: 200}}}, []int64{100}, takeover.Comparison{End: 100, Verdict: takeover.NoTag}},
+		{"deleted, beginning unknown", takeover.Row{Deleted: true, Unknown: "why"}, []int64{100}, takeover.Comparison{End: 100, Verdict: takeover.Unknown, Reason: "why"}},
 		{"right behind", began(100, 300), []int64{100}, takeover.Comparison{End: 100, Row: 300, Verdict: takeover.Apart}},
 		{"a gap", began(150, 300), []int64{100}, takeover.Comparison{End: 100, Row: 300, Verdict: takeover.Apart, Left: 50}},
 		{"not used yet", began(150, 150), []int64{100}, takeover.Comparison{End: 100, Row: 150, Verdict: takeover.Apart, Left: 50}},

@@ -11,7 +11,7 @@ import (
 // Issued returns the numbers that a tag can have handed out: its row moves through them, and the
 // audit log says where it began and where a command moved it on. What a repair has ended counts,
 // whatever the row said: nodes had issued above it. entries are those of the tag, the newest
-// first, and maxID is where its row is now.
+// first, and maxID is where its row is now, 0 if a command has deleted it.
 //
 // known is false if the beginning is in no entry: the row is older than the log, or was made by
 // another program.
