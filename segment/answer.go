@@ -17,16 +17,16 @@ import (
 const postsAtOnce = 8
 
 // postMany calls post with 0 to n-1, several at a time, and then took with what came of it, one at a time. It begins no
-// post after limit. left: some were not begun.
+// post after limit, but for a node that stops: no later look posts what this one leaves. left: some were not begun.
 func (s *shard) postMany(n int, limit time.Duration, post func(i int) error, took func(i int, err error)) (left bool, errs error) {
 	a := s.alloc
-	began := a.rt.Now()
+	began, stops := a.rt.Now(), s.watcher.left
 	var mu sync.Mutex // of what follows, and of what took changes
 	begun := 0
 	next := func() (i int, more bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if left = begun < n && a.rt.Now().Sub(began) >= limit; left || begun == n {
+		if left = begun < n && !stops && a.rt.Now().Sub(began) >= limit; left || begun == n {
 			return 0, false
 		}
 		begun++

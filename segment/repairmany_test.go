@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -84,6 +85,46 @@ func TestRegressOfManyRows(t *testing.T) {
 			if !b.Mark(name).Latched {
 				t.Fatalf("%s still issues on the other node", name)
 			}
+		}
+	})
+}
+
+// TestRegressOfManyRowsAtAStop: a node that has latched many rows is stopped before it has told the others of all. It tells them
+// in the time that the stop has: no later look does.
+func TestRegressOfManyRowsAtAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 200
+		s := newStore()
+		slow := &board{store: s}
+		slow.change(func(b *board) {
+			b.onPost = func(segment.Notice) bool { time.Sleep(300 * time.Millisecond); return false }
+		})
+		var rows []segment.Row
+		for i := range count {
+			rows = append(rows, segment.Row{Tag: fmt.Sprintf("chat/seq/%04d", i), MaxID: 1, Step: 10})
+			s.Put(rows[i])
+		}
+		a := node(t, slow, nil, segment.Config{NodeID: "a", FixedStep: true})
+		for _, r := range rows {
+			drain(t, a, r.Tag, 15)
+		}
+		synctest.Wait()
+		for _, r := range rows {
+			s.Put(r)
+		}
+		for _, r := range rows { // it reads them within a minute
+			for !a.Mark(r.Tag).Latched {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := a.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		notices, err := s.Notices(t.Context())
+		if err != nil || len(notices) != count {
+			t.Errorf("told of %d rows, %v; want %d", len(notices), err, count)
 		}
 	})
 }
