@@ -53,7 +53,7 @@ func (r NewRow) Validate() error {
 	if err := leaf.ValidateTag(r.Tag); err != nil {
 		return err
 	}
-	if next, beyond := r.beyondPeriod(r.Start); beyond {
+	if next, beyond := r.beyondPeriod(r.Start, leaf.SystemRuntime().Now()); beyond {
 		return leaf.BadField("start", r.Start, fmt.Sprintf("must be below %d, with which the next period begins; if the tag was there before, and has numbers of that period, wait for it, or %s", next, anotherTag))
 	}
 	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)

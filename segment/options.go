@@ -197,7 +197,7 @@ func (c Change) CheckPeriod(now Options, maxID int64) error {
 	now, next := now.Stored(), c.ApplyTo(now)
 	same := next.Period == now.Period && next.PeriodZone == now.PeriodZone
 	if c.MaxID != nil {
-		if first, beyond := next.beyondPeriod(*c.MaxID); beyond {
+		if first, beyond := next.beyondPeriod(*c.MaxID, leaf.SystemRuntime().Now()); beyond {
 			return fmt.Errorf("%w: max_id must be below %d, with which the next period of the tag begins, and not %d", leaf.ErrConflict, first, *c.MaxID)
 		}
 	}
@@ -207,7 +207,7 @@ func (c Change) CheckPeriod(now Options, maxID int64) error {
 	case now.Period != "":
 		return fmt.Errorf("%w: the tag has the period %s, which it keeps with its time zone: its numbers could have the texts of others; %s", leaf.ErrConflict, now.Period, anotherTag)
 	}
-	if first, beyond := next.beyondPeriod(maxID); beyond {
+	if first, beyond := next.beyondPeriod(maxID, leaf.SystemRuntime().Now()); beyond {
 		return fmt.Errorf("%w: max_id is %d, and must be below %d, with which the next period begins; %s", leaf.ErrConflict, maxID, first, anotherTag)
 	}
 	return nil

@@ -61,14 +61,14 @@ func (p *period) begin(at time.Time) int64 {
 	return max(0, time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()/86400)
 }
 
-// beyondPeriod reports whether a number lies in a later period than the one that is now or begins soon, and returns the
-// first number of such periods.
-func (o Options) beyondPeriod(n int64) (first int64, beyond bool) {
+// beyondPeriod reports whether a number lies in a later period than the one that a moment lies in or that begins soon after
+// it, and returns the first number of such periods.
+func (o Options) beyondPeriod(n int64, at time.Time) (first int64, beyond bool) {
 	p, err := o.period()
 	if err != nil || p == nil {
 		return 0, false
 	}
-	latest := p.begin(leaf.SystemRuntime().Now().Add(longestEarly))
+	latest := p.begin(at.Add(longestEarly))
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 

@@ -165,8 +165,9 @@ func (r *repair) ask(ctx context.Context) error {
 
 // decide completes the plan, or says why there is none.
 func (r *repair) decide() error {
-	next, beyond := r.options.beyondPeriod(r.above)
-	first, before := r.options.beforePeriod(r.above, r.alloc.rt.Now())
+	now := r.alloc.rt.Now()
+	next, beyond := r.options.beyondPeriod(r.above, now)
+	first, before := r.options.beforePeriod(r.above, now)
 	switch {
 	case beyond && max(r.high, r.plan.Row) < next:
 		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins, and not %d: no node would issue a number of the tag before that period, and the row can never go back", leaf.ErrConflict, next, r.tag, r.above)
