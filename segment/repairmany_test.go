@@ -53,33 +53,45 @@ func TestRepairOfManyTags(t *testing.T) {
 	}
 }
 
+// loses returns a node that has just latched many rows, of which the database lost commits, and their names. The board takes
+// its time for each of its notices.
+func loses(t *testing.T, s *store, rows int, notice time.Duration) (a *segment.Allocator, names []string) {
+	t.Helper()
+	slow := &board{store: s}
+	slow.change(func(b *board) {
+		b.onPost = func(segment.Notice) bool { time.Sleep(notice); return false }
+	})
+	putBack := func() {
+		for _, name := range names {
+			s.Put(segment.Row{Tag: name, MaxID: 1, Step: 10})
+		}
+	}
+	for i := range rows {
+		names = append(names, fmt.Sprintf("chat/seq/%04d", i))
+	}
+	putBack()
+	a = node(t, slow, nil, segment.Config{NodeID: "a", FixedStep: true})
+	for _, name := range names {
+		drain(t, a, name, 15)
+	}
+	time.Sleep(2 * time.Second) // no load is under way
+	putBack()
+	for _, name := range names { // it reads them within a minute
+		for !a.Mark(name).Latched {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	return a, names
+}
+
 // TestRegressOfManyRows: the database has lost commits of all rows of a sequence, and takes 20 ms for each notice. The other
 // node stops all of them within seconds of the moment when this one has found them.
 func TestRegressOfManyRows(t *testing.T) {
 	long.Plain(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		slow := &board{store: s}
-		slow.change(func(b *board) {
-			b.onPost = func(segment.Notice) bool { time.Sleep(20 * time.Millisecond); return false }
-		})
-		var names []string
-		for i := range 1024 {
-			names = append(names, fmt.Sprintf("chat/seq/%04d", i))
-			s.Put(segment.Row{Tag: names[i], MaxID: 1, Step: 10})
-		}
-		a := node(t, slow, nil, segment.Config{NodeID: "a", FixedStep: true})
 		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
-		for _, name := range names {
-			drain(t, a, name, 15)
-		}
-		time.Sleep(2 * time.Second)
-		for _, name := range names {
-			s.Put(segment.Row{Tag: name, MaxID: 1, Step: 10})
-		}
-		for !a.Mark(names[len(names)-1]).Latched { // it reads the rows within a minute
-			time.Sleep(time.Second)
-		}
+		_, names := loses(t, s, 1024, 20*time.Millisecond)
 		time.Sleep(6 * time.Second)
 		for _, name := range names {
 			if !b.Mark(name).Latched {
@@ -93,38 +105,16 @@ func TestRegressOfManyRows(t *testing.T) {
 // in the time that the stop has: no later look does.
 func TestRegressOfManyRowsAtAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const count = 200
 		s := newStore()
-		slow := &board{store: s}
-		slow.change(func(b *board) {
-			b.onPost = func(segment.Notice) bool { time.Sleep(300 * time.Millisecond); return false }
-		})
-		var rows []segment.Row
-		for i := range count {
-			rows = append(rows, segment.Row{Tag: fmt.Sprintf("chat/seq/%04d", i), MaxID: 1, Step: 10})
-			s.Put(rows[i])
-		}
-		a := node(t, slow, nil, segment.Config{NodeID: "a", FixedStep: true})
-		for _, r := range rows {
-			drain(t, a, r.Tag, 15)
-		}
-		synctest.Wait()
-		for _, r := range rows {
-			s.Put(r)
-		}
-		for _, r := range rows { // it reads them within a minute
-			for !a.Mark(r.Tag).Latched {
-				time.Sleep(10 * time.Millisecond)
-			}
-		}
+		a, names := loses(t, s, 200, 300*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := a.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
 		notices, err := s.Notices(t.Context())
-		if err != nil || len(notices) != count {
-			t.Errorf("told of %d rows, %v; want %d", len(notices), err, count)
+		if err != nil || len(notices) != len(names) {
+			t.Errorf("told of %d rows, %v; want %d", len(notices), err, len(names))
 		}
 	})
 }

@@ -327,13 +327,9 @@ func TestStateHasADeadline(t *testing.T) {
 // besideAWait gives f a connection in a bubble, and its issuer, of which "block" waits.
 func besideAWait(t *testing.T, f func(t *testing.T, c *client, iss *issuer)) {
 	t.Helper()
-	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer() // its channels are of the bubble, whose time goes on
-		s, err := httpd.New(p, quiet(httpd.Config{Access: leaf.Anyone(iss, nil)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, s)
+	iss := newIssuer()
+	bubble(t, httpd.Config{Access: leaf.Anyone(iss, nil)}, func(t *testing.T, p *pipes) {
+		iss.entered, iss.release = make(chan struct{}, 1), make(chan struct{}) // of the bubble: its time goes on beside a wait for them
 		f(t, p.dial(t), iss)
 	})
 }

@@ -434,13 +434,9 @@ func (s *script) RemoteAddr() net.Addr             { return s.LocalAddr() }
 // besideAWait gives f a connection in a bubble, and its issuer, of which "block" waits.
 func besideAWait(t *testing.T, f func(t *testing.T, c *client, iss *issuer)) {
 	t.Helper()
-	fakeTime(t, func(t *testing.T) {
-		p, iss := newPipes(), newIssuer() // its channels are of the bubble, whose time goes on
-		s, err := respd.New(p, quiet(respd.Config{Access: leaf.Anyone(iss, nil)}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(t, s)
+	iss := newIssuer()
+	bubble(t, respd.Config{Access: leaf.Anyone(iss, nil)}, func(t *testing.T, p *pipes) {
+		iss.entered, iss.release = make(chan struct{}, 1), make(chan struct{}) // of the bubble: its time goes on beside a wait for them
 		f(t, p.dial(t), iss)
 	})
 }
