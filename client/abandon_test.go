@@ -76,6 +76,34 @@ func TestSlowerThanItsCallers(t *testing.T) {
 	})
 }
 
+// TestNodesThatWaitForWhatTheyLack: nodes wait for a second, for IDs or for an owner, and then say so. Callers that have left
+// by then take none of them for one that answers health checks only.
+func TestNodesThatWaitForWhatTheyLack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		for _, n := range cl.nodes {
+			n.set(func(f *fake) {
+				f.latency = time.Second
+				f.answer = func(*client.Request) ([]leaf.Range, error) { return nil, leaf.ErrNotReady }
+			})
+		}
+		c := cl.client(t)
+		synctest.Wait()
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if id, err := c.Next(ctx, "order"); err == nil {
+				t.Errorf("%d of a node without IDs", id)
+			}
+			cancel()
+		}
+		for _, n := range c.Stats().Nodes {
+			if n.Failures > 0 || n.Ejections > 0 || n.State != client.StateUsable {
+				t.Errorf("%+v", n)
+			}
+		}
+	})
+}
+
 // TestProcessStoodStill: this process did not run for a while, because its processors were taken away or it was
 // suspended. Then all deadlines have passed at once, and the answers lie unread. That is no evidence
 // of a node that has stopped; three requests in a row without an answer are.
@@ -87,7 +115,7 @@ func TestProcessStoodStill(t *testing.T) {
 			var callers sync.WaitGroup
 			for i := range 5 {
 				callers.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+					ctx, cancel := context.WithTimeout(t.Context(), 1300*time.Millisecond)
 					defer cancel()
 					if id, err := c.Next(ctx, fmt.Sprint("tag ", i)); err == nil {
 						t.Errorf("%d before the node has answered", id)

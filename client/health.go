@@ -25,6 +25,7 @@ const (
 // in flight any more, at once when root ends.
 func (n *node) watch(root, listed context.Context) {
 	defer n.link.Close()
+	swept := n.rt.Now()
 	for listed.Err() == nil {
 		now := n.rt.Now()
 		if rest := n.rest(now); rest > 0 {
@@ -34,7 +35,10 @@ func (n *node) watch(root, listed context.Context) {
 			continue
 		}
 		n.examine(listed)
-		n.link.Sweep()
+		if now.Sub(swept) >= checkEvery { // checks of a suspect come one after the other, and its late answers must not be cut off
+			n.link.Sweep()
+			swept = now
+		}
 	}
 	end := n.rt.Now().Add(partingTime)
 	for n.inFlight.Load() > 0 && n.rt.Now().Before(end) {

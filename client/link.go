@@ -32,7 +32,7 @@ type link interface {
 	// from the client; nil: none.
 	Held(r *request) error
 
-	// Sweep is called every few seconds. It gives up requests that were abandoned
+	// Sweep is called every checkEvery or more rarely. It gives up requests that were abandoned
 	// before the last Sweep.
 	Sweep()
 

@@ -22,8 +22,9 @@ const (
 	// an answer.
 	tolerated = 3
 
-	// muteTime is how long a node may leave all requests without an answer.
-	muteTime = 500 * time.Millisecond
+	// muteTime is how long a node may leave all requests without an answer. It is longer than a node waits before it says
+	// that it has no IDs, or that the owner of a tag in strict order does not answer (segment.max-wait, a second by default).
+	muteTime = scarcePatience
 
 	// An ejection lasts firstEjection, and twice as long each time it follows on
 	// another one, up to longestEjection.
