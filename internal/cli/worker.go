@@ -72,7 +72,7 @@ type workerReleaseCmd struct {
 
 // Help implements kong.HelpProvider.
 func (workerReleaseCmd) Help() string {
-	return `Takes the worker ID from its owner. Use it when the owner is gone for good and its number is needed before the time bound has passed. An owner that still runs notices the loss at its next renewal, stops issuing and claims a number again by itself. No ID repeats: the next owner starts at the time bound of the last one.`
+	return `Takes the worker ID from its owner. Use it when the owner is gone for good and its number is needed before the time bound has passed. An owner that still runs notices the loss at its next renewal, stops issuing and claims a number again by itself; with the registry zookeeper it gets the same one back, and waits until the time bound has passed. No ID repeats: the next owner starts at the time bound of the last one.`
 }
 
 // Run releases a worker ID.
