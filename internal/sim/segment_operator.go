@@ -108,7 +108,7 @@ func (m *segmentMode) repair(t *tag) {
 }
 
 // generously is what the error of a repair says to add to the highest number that is known:
-// three times the largest range, and what callers hold.
+// three times the largest range for each node, and what callers hold.
 const generously = 10_000_000
 
 // firstOfPeriod returns the number that the refusal of one of an earlier period names.
