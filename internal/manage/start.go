@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/leaf-idgen/leaf"
@@ -9,10 +10,14 @@ import (
 )
 
 // checkStart refuses a tag that is created again with a start below a number in use. The caller knows that the tag was
-// there before. The highest number may be another node's, so all are asked, as by a repair. Where one cannot be asked, a
-// start above all that is known is the operator's word, and the refusal of a lower one names no number.
+// there before. The highest number may be another node's, so all are asked, as by a repair. Where one does not answer, or the
+// tables are missing by which nodes are asked, a start above all that is known is the operator's word, and the refusal of a
+// lower one names no number. A call that failed is no such case: the nodes may answer the next one.
 func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start int64) error {
 	plan, err := alloc.PlanRepair(ctx, tag, 0)
+	if err != nil && !errors.Is(err, segment.ErrSchema) {
+		return err
+	}
 	known := max(alloc.Mark(tag).High, plan.Posted, plan.Deleted, plan.ClusterFence)
 	for _, n := range plan.Nodes {
 		known = max(known, n.End)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -38,7 +39,7 @@ func (f *silentFence) Open(ctx context.Context) (space string, created bool, err
 }
 
 // node starts an engine with a data directory of its own, and returns it and its operations. fence may be nil.
-func node(t *testing.T, s *memory.Store, fence *silentFence) (*segment.Allocator, manage.Backend) {
+func node(t *testing.T, s manage.Store, fence *silentFence) (*segment.Allocator, manage.Backend) {
 	t.Helper()
 	dir, err := datadir.Open(t.TempDir())
 	if err != nil {
@@ -110,4 +111,52 @@ func TestCreateWithoutTheClusterFence(t *testing.T) {
 	if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}}); !errors.Is(err, leaf.ErrNotReady) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// deaf is a store whose answers of nodes cannot be read while err is set.
+type deaf struct {
+	*memory.Store
+	err error
+}
+
+func (d *deaf) Answers(ctx context.Context, tag string) ([]segment.Answer, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	return d.Store.Answers(ctx, tag)
+}
+
+// TestCreateWhileNodesCannotBeAsked: a row vanished, and a node that has issued numbers of the tag creates it again at their
+// end. Another node has issued more. While the database answers too slowly to ask that one, the tag is not created. Where
+// the tables are missing there is no node to ask.
+func TestCreateWhileNodesCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &deaf{Store: memory.New()}
+		s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 10})
+		a, b := node(t, s, nil)
+		other, _ := node(t, s, nil)
+		for _, x := range []*segment.Allocator{a, other} {
+			if _, err := x.Next(t.Context(), "order"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		s.Remove("order")
+		for _, tt := range []struct {
+			err   error
+			start int64
+			want  error
+		}{
+			{context.DeadlineExceeded, a.Mark("order").High, leaf.ErrNotReady},
+			{nil, a.Mark("order").High, leaf.ErrConflict},
+			{segment.ErrSchema, other.Mark("order").High, nil},
+		} {
+			s.err = tt.err
+			row := segment.NewRow{Tag: "order", Start: tt.start, Step: 10}
+			if _, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: row}); !errors.Is(err, tt.want) {
+				t.Errorf("answers of nodes: %v; got %v, want %v", tt.err, err, tt.want)
+			}
+		}
+	})
 }
