@@ -17,11 +17,11 @@ import (
 
 // besideALostNode lets node a take some IDs, and then a node that ends and is gone with its data
 // directory. It returns the highest ID in tables.
-func besideALostNode(t *testing.T, s segment.Store, ids *ledger, a *segment.Allocator) (inTables int64) {
+func besideALostNode(t *testing.T, s segment.Store, d *disk, ids *ledger, a *segment.Allocator) (inTables int64) {
 	t.Helper()
 	ids.add(t, "a", drain(t, a, "order", 5)...)
 	synctest.Wait() // the range that follows is loaded
-	b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+	b := node(t, s, d, segment.Config{NodeID: "b", FixedStep: true})
 	for _, id := range drain(t, b, "order", 200) {
 		ids.add(t, "b", id)
 		inTables = max(inTables, id)
@@ -39,7 +39,7 @@ func TestRegressBesideALostDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ids, al := newStore(row(10)), newLedger(), newAlarms()
 		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true, Alarms: al})
-		inTables := besideALostNode(t, s, ids, a)
+		inTables := besideALostNode(t, s, nil, ids, a)
 		restored(s, 11)
 		useUntil(t, a, ids, leaf.ErrRegress)
 		above := int64(0)
@@ -141,32 +141,49 @@ func TestReadingOfAReplica(t *testing.T) {
 }
 
 // TestCreateBesideALostDirectory: a row is deleted with SQL, and the node that took the highest
-// numbers is gone with its data directory. The operator does what the refusal of a low start says,
-// and no number repeats.
+// ranges is gone with its data directory, or stopped. The operator creates the tag again as the refusal
+// says, and no number repeats.
 func TestCreateBesideALostDirectory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, ids := newStore(row(10)), newLedger()
-		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
-		inTables := besideALostNode(t, s, ids, a)
-		s.Remove("order")
-		time.Sleep(2 * time.Minute) // a tells where its ranges end
-		again := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+	for name, stopped := range map[string]bool{"lost": false, "stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { createBesideALostNode(t, stopped) })
+		})
+	}
+}
+
+func createBesideALostNode(t *testing.T, stopped bool) {
+	t.Helper()
+	s, ids, d := newStore(row(10)), newLedger(), newDisk()
+	a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+	inTables := besideALostNode(t, s, d, ids, a)
+	s.Remove("order")
+	time.Sleep(2 * time.Minute) // a tells where its ranges end
+	again := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+	refused := func() (says string) {
+		t.Helper()
 		err := s.Create(t.Context(), again)
 		wantErr(t, err, leaf.ErrConflict)
-		_, says, _ := strings.Cut(err.Error(), "use --start ")
+		_, says, _ = strings.Cut(err.Error(), "use --start ")
 		low, _, _ := strings.Cut(says, " ")
-		if again.Start, err = strconv.ParseInt(low, 10, 64); err != nil {
+		if again.Start, err = strconv.ParseInt(strings.TrimSuffix(low, "."), 10, 64); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(says, "if one is gone with its data directory, find the highest number of the tag in your own tables") {
-			again.Start = max(again.Start, inTables+3*10)
-		}
-		if err := s.Create(t.Context(), again); err != nil {
-			t.Fatal(err)
-		}
+		return says
+	}
+	says := refused()
+	switch {
+	case !stopped && strings.Contains(says, "if one is gone with its data directory, find the highest number of the tag in your own tables"):
+		again.Start = max(again.Start, inTables+3*10*2)
+	case stopped && strings.Contains(says, "One that is stopped, or cut off from the database, may know a higher one: start it, or bring it back, and run the command again"):
+		node(t, s, d, segment.Config{NodeID: "b", FixedStep: true})
 		time.Sleep(2 * time.Minute)
-		ids.add(t, "a", drain(t, a, "order", 300)...)
-	})
+		refused()
+	}
+	if err := s.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Minute)
+	ids.add(t, "a", drain(t, a, "order", 300)...)
 }
 
 // TestRowOfALatchedTag: a Java server, which has no fence, takes the ranges of a tag after a repair, as

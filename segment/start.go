@@ -45,7 +45,7 @@ func StartOfNodes(known, whole int64) string {
 	if known <= whole {
 		return ""
 	}
-	return ". Nodes have told this number; if one is gone with its data directory, find the highest number of the tag in your own tables and, if it is more, use --start with " + generously
+	return ". Nodes have told this number. One that is stopped, or cut off from the database, may know a higher one: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute); if one is gone with its data directory, find the highest number of the tag in your own tables and, if it is more, use --start with " + generously
 }
 
 // DeletedEnd returns what Catalog.Delete leaves of a row on the board, if its max_id is
