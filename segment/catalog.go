@@ -28,7 +28,7 @@ type Catalog interface {
 
 	// Delete removes the row and its options, and in the same transaction leaves the
 	// row's max_id on the board as the answer of DeletedRow, unless a higher one is there.
-	// Errors: leaf.ErrUnknownTag, ErrSchema without the tables of the board.
+	// Errors: that of CheckDelete, leaf.ErrUnknownTag, ErrSchema without the tables of the board.
 	Delete(ctx context.Context, tag string) error
 
 	// RowsAfter returns the first limit rows, or all if there are fewer, whose tag names

@@ -152,11 +152,16 @@ func (c Change) CheckMaxID(now int64) error {
 	case c.MaxID == nil:
 		return nil
 	case now < 0:
-		return fmt.Errorf("%w: max_id is %d, and no node wrote that; %s", leaf.ErrConflict, now, askAllNodes)
+		return belowZero(now)
 	case *c.MaxID < now:
 		return fmt.Errorf("%w: max_id is %d and must not be lowered to %d", leaf.ErrConflict, now, *c.MaxID)
 	}
 	return nil
+}
+
+// belowZero says what to do about a max_id that no node wrote.
+func belowZero(maxID int64) error {
+	return fmt.Errorf("%w: max_id is %d, and no node wrote that; %s", leaf.ErrConflict, maxID, askAllNodes)
 }
 
 // TouchesOptions reports whether c needs leaf_tag_option.

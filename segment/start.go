@@ -48,6 +48,15 @@ func StartOfNodes(known, whole int64) string {
 	return ". Nodes have told this number. One that is stopped, or cut off from the database, may know a higher one: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute); if one is gone with its data directory, find the highest number of the tag in your own tables and, if it is more, use --start with " + generously
 }
 
+// CheckDelete returns leaf.ErrConflict if a row with this max_id must not be deleted: below 0 it does not show where the
+// numbers of the tag end, and a new row could begin below them. Drivers call it within the transaction of Catalog.Delete.
+func CheckDelete(maxID int64) error {
+	if maxID < 0 {
+		return belowZero(maxID)
+	}
+	return nil
+}
+
 // DeletedEnd returns what Catalog.Delete leaves of a row on the board, if its max_id is
 // maxID: the number itself, within the limits of an answer.
 func DeletedEnd(maxID int64) int64 { return min(max(maxID, 0), MaxMaxID) }

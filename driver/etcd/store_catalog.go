@@ -101,6 +101,9 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 		if err != nil {
 			return err
 		}
+		if err := segment.CheckDelete(r.MaxID); err != nil {
+			return err
+		}
 		before, err := parseAnswers(read[1])
 		if err != nil {
 			return err

@@ -83,6 +83,9 @@ func (s *Store) Delete(ctx context.Context, tag string) error {
 	if !ok {
 		return fmt.Errorf("delete tag %q: %w", tag, leaf.ErrUnknownTag)
 	}
+	if err := segment.CheckDelete(row.MaxID); err != nil {
+		return fmt.Errorf("delete tag %q: %w", tag, err)
+	}
 	s.board.deleted(row)
 	delete(s.rows, tag)
 	delete(s.limits.Tags, tag)

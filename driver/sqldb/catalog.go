@@ -214,6 +214,9 @@ func (s *Store) Delete(ctx context.Context, tag string) (err error) {
 // deleteRow deletes a row and leaves its end on the board.
 func (s *Store) deleteRow(ctx context.Context, conn *sql.Conn, l *layout, tag string) error {
 	row, err := s.lockRow(ctx, conn, tag)
+	if err == nil {
+		err = segment.CheckDelete(row.maxID)
+	}
 	if err != nil {
 		return err
 	}
