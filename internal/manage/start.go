@@ -30,7 +30,7 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start
 			leaf.ErrConflict, tag, known, start, known, segment.StartOfNodes(known, max(plan.Deleted, plan.ClusterFence)))
 	}
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
-		"run leaf tag repair TAG --plan, which says why. Once it prints a first ID, use that as --start; until then nothing but a start above every number of the tag in your own tables, "+
+		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but a start above every number of the tag in your own tables, "+
 		"with all that clients and nodes may still hold, is safe", leaf.ErrConflict, tag, start)
 }
 

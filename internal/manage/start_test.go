@@ -126,6 +126,46 @@ func (d *deaf) Answers(ctx context.Context, tag string) ([]segment.Answer, error
 	return d.Store.Answers(ctx, tag)
 }
 
+// TestCreateBesideASilentNode: a row vanished, and a node that has issued numbers of the tag does not answer. The refusal of a
+// low start names no number. When the node answers, what the refusal says leads to one.
+func TestCreateBesideASilentNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New()
+		s.Put(segment.Row{Tag: "order", MaxID: 1, Step: 10})
+		a, b := node(t, s, nil)
+		if _, err := a.Next(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.Remove("order")
+		create := func(says string) {
+			t.Helper()
+			_, err := manage.Ask(t.Context(), b, manage.CreateTag{NewRow: segment.NewRow{Tag: "order", Start: 1, Step: 10}})
+			if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), says) {
+				t.Errorf("got %v, want %q", err, says)
+			}
+		}
+		plan := func(silent bool) {
+			t.Helper()
+			got, err := manage.Ask(t.Context(), b, manage.PlanRepair{Name: "order"})
+			if err != nil || strings.Contains(got.Refused, "nodes do not answer: ghost") != silent {
+				t.Errorf("plan %+v, %v; want a node that does not answer: %t", got, err, silent)
+			}
+		}
+		if err := s.Enter(t.Context(), segment.Member{Node: "ghost", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		create("leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again")
+		plan(true)
+		if err := s.Leave(t.Context(), "ghost"); err != nil {
+			t.Fatal(err)
+		}
+		plan(false)
+		create("use --start 11 or more")
+	})
+}
+
 // TestCreateWhileNodesCannotBeAsked: a row vanished, and a node that has issued numbers of the tag creates it again at their
 // end. Another node has issued more. While the database answers too slowly to ask that one, the tag is not created. Where
 // the tables are missing there is no node to ask.
