@@ -65,13 +65,14 @@ func TestNotesWithoutPrepare(t *testing.T) {
 }
 
 // TestKindOfARunningRelease: nodes of the other kind have the same worker IDs, and an upgrade starts them
-// before the old ones end.
+// before the old ones end. To end those first is not enough: a registry or a volume from an earlier time does
+// not wait until all clocks have passed what they issued.
 func TestKindOfARunningRelease(t *testing.T) {
 	upgrade := func(kind string, runs ...string) error {
 		return upgrade(t, values{"kind": kind}, release{runs: runs})
 	}
 	for kind, other := range map[string]string{"Deployment": "StatefulSet", "StatefulSet": "Deployment"} {
-		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall, wait until no pod is left, and install again with prepare.enabled=false") {
+		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall, wait until no pod is left, and then for the longest horizon (10 minutes), and install again with prepare.enabled=false") {
 			t.Errorf("%s beside %s: %v", kind, other, err)
 		}
 		if err := errors.Join(upgrade(kind), upgrade(kind, kind+"/shop/ids-leaf", other+"/other/ids-leaf", other+"/shop/shop")); err != nil {
