@@ -31,6 +31,9 @@ func TestSharedWithPrivate(t *testing.T) {
 		{"cluster fence", map[string][]string{"segment.cluster-fence": {"etcd://h:2379/leaf"}}, nil, "segment.cluster-fence"},
 		{"directory", map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}}, nil, "node.discovery"},
 		{"no directory", map[string][]string{"node.discovery": {"off"}}, nil, ""},
+		{"directory without segment mode", map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}, "segment.enable": {"false"}}, nil, "node.discovery"},
+		{"directory, worker IDs in etcd", etcd, map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}, "segment.enable": {"false"}}, ""},
+		{"two static numbers", map[string][]string{"snowflake.registry": {"static"}, "snowflake.address": {"10.0.0.1:8080"}, "snowflake.worker-map": {"10.0.0.1:8080=1", "10.0.0.2:8080=2"}}, nil, "snowflake.worker-map"},
 	} {
 		flags := map[string][]string{}
 		for _, m := range []map[string][]string{tt.flags, tt.more} {
@@ -40,6 +43,10 @@ func TestSharedWithPrivate(t *testing.T) {
 		want := "store: must name the database that the nodes share, because " + tt.refused
 		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.refused)
+		}
+		// The advice would leave the worker IDs where they are.
+		if inEmbedded := tt.flags["snowflake.registry"] == nil; err != nil && inEmbedded == strings.Contains(err.Error(), "segment.enable=false") {
+			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 }
@@ -53,5 +60,32 @@ func TestUnknownRegistryIsShared(t *testing.T) {
 	c.Snowflake.Registry = "added-later"
 	if err := c.SharedStore(); err == nil || !strings.Contains(err.Error(), "snowflake.registry=added-later") {
 		t.Errorf("beside the embedded database: %v, want an error that names the registry", err)
+	}
+}
+
+// TestStandbyNeedsARegistry: both nodes of a pair would serve with one worker ID where neither
+// knows of the other.
+func TestStandbyNeedsARegistry(t *testing.T) {
+	t.Parallel()
+	standby := map[string][]string{"snowflake.standby": {"true"}}
+	for _, tt := range []struct {
+		name    string
+		flags   map[string][]string
+		refused string
+	}{
+		{"static number", map[string][]string{"snowflake.registry": {"static"}, "snowflake.worker-id": {"7"}}, "snowflake.registry=static"},
+		{"embedded database", map[string][]string{"snowflake.worker-range": {"7-7"}}, "the embedded database"},
+		{"private database", map[string][]string{"snowflake.worker-range": {"7-7"}, "store-private": {"true"}}, "the embedded database"},
+		{"shared database", map[string][]string{"snowflake.worker-range": {"7-7"}, "store": {"mysql://h/db"}}, ""},
+		{"database of its own", map[string][]string{"snowflake.registry": {"sql"}, "snowflake.registry-address": {"mysql://h/db"}, "segment.enable": {"false"}}, ""},
+		{"etcd", map[string][]string{"snowflake.registry": {"etcd"}, "snowflake.registry-address": {"h:2379"}, "segment.enable": {"false"}}, ""},
+		{"snowflake mode off", map[string][]string{"snowflake.enable": {"false"}}, ""},
+	} {
+		flags := maps.Clone(standby)
+		maps.Copy(flags, tt.flags)
+		_, err := config.Load(config.Input{Environ: home, Flags: flags})
+		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), "needs a registry that both nodes of the pair use: with "+tt.refused) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.refused)
+		}
 	}
 }

@@ -58,6 +58,7 @@ func (c Config) validate(node bool) error {
 	}
 	if node && c.Snowflake.Enable {
 		add(c.Snowflake.identity(c.HTTP.Addr))
+		add(c.standby())
 	}
 	add(checkPostURL("alarm.webhook", c.Alarm.Webhook))
 	add(checkPostURL("trace.url", c.Trace.URL))
@@ -84,33 +85,62 @@ func (c Config) validate(node bool) error {
 	return errors.Join(errs...)
 }
 
-// sharedStore refuses the embedded database for a node that shares something else with
-// other nodes: each of them would hand out the same numbers of the same tags (rule W).
+// sharedStore refuses the embedded database for a node that shares something else with other
+// nodes: each of them would hand out the same numbers of the same tags, and have the same worker
+// IDs, if those are in it (rule W).
 func (c Config) sharedStore() error {
-	if !c.Segment.Enable || len(c.Stores) > 0 || c.StorePrivate {
+	if !c.NeedsStores() || len(c.Stores) > 0 || c.StorePrivate {
 		return nil
 	}
-	shared := ""
-	switch c.Snowflake.Registry {
-	case RegistryAuto, RegistryStatic:
-	case RegistrySQL:
-		if len(c.Snowflake.Addresses) > 0 {
-			shared = "snowflake.registry-address"
+	shared := c.shared()
+	if shared == "" {
+		return nil
+	}
+	do := "If its tags and worker IDs are meant to be its own, although other nodes issue the same IDs then: store-private=true"
+	if c.Snowflake.Enable && !c.Snowflake.UsesStores() { // else the worker IDs would still be in the embedded database
+		do = "Without segment mode: segment.enable=false; if the tags of this node are meant to be its own: store-private=true"
+	}
+	return &Error{Key: "store", Limit: "must name the database that the nodes share, because " + shared + " says that there are several: with the embedded database each of them would issue the same numbers. " + do}
+}
+
+// shared returns the setting that says that there are other nodes, "" if none does.
+func (c Config) shared() string {
+	switch s := c.Snowflake; {
+	case !s.Enable || s.Registry == RegistryAuto:
+	case s.Registry == RegistryStatic:
+		if len(s.WorkerMap) > 1 {
+			return "snowflake.worker-map"
+		}
+	case s.Registry == RegistrySQL:
+		if len(s.Addresses) > 0 {
+			return "snowflake.registry-address"
 		}
 	default: // also a kind that is added later
-		shared = "snowflake.registry=" + c.Snowflake.Registry
+		return "snowflake.registry=" + s.Registry
 	}
 	switch {
-	case c.Snowflake.Enable && shared != "":
-	case c.Segment.ClusterFence != "":
-		shared = "segment.cluster-fence"
+	case c.Segment.Enable && c.Segment.ClusterFence != "":
+		return "segment.cluster-fence"
 	case c.Node.Discovery != "" && c.Node.Discovery != AddrOff && c.Node.Discovery != DiscoveryStore:
-		shared = "node.discovery"
-	default:
+		return "node.discovery"
+	}
+	return ""
+}
+
+// standby refuses a pair whose nodes do not know of each other: both would serve.
+func (c Config) standby() error {
+	with := ""
+	switch s := c.Snowflake; {
+	case !s.Standby:
+	case s.Registry == RegistryStatic:
+		with = "snowflake.registry=static"
+	case s.UsesStores() && len(c.Stores) == 0:
+		with = "the embedded database"
+	}
+	if with == "" {
 		return nil
 	}
-	return &Error{Key: "store", Limit: "must name the database that the nodes share, because " + shared + " says that there are several: with the embedded database each of them would issue the same numbers. " +
-		"Without segment mode: segment.enable=false; if the tags of this node are meant to be its own: store-private=true"}
+	return &Error{Key: "snowflake.standby", Value: "true", Limit: "needs a registry that both nodes of the pair use: with " + with + " neither of them knows of the other, and both would issue the same IDs"}
 }
 
 func checkAddr(key, addr string) error {
