@@ -136,13 +136,23 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 	return stored, err
 }
 
+// readNamespace compares the ID of the cluster in the statement that reads the namespace: a pooler of transactions may send two
+// statements of one connection to two servers. What is written names the incarnation, so a claim is made nowhere else.
 func (r *Records) readNamespace(ctx context.Context) (*worker.StoredNamespace, error) {
 	var n worker.StoredNamespace
+	var cluster sql.NullString
+	query, dest := r.sql.namespace, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given}
+	if r.store.identity.asked() != "" {
+		query, dest = r.sql.ownNamespace, append(dest, &cluster)
+	}
 	var found bool
 	err := r.look(ctx, func(q querier) (err error) {
-		found, err = queryRow(ctx, q, r.sql.namespace, nil, []any{&n.Name, &n.Fingerprint, &n.IssueFrom, &n.Incarnation, &n.Given})
+		found, err = queryRow(ctx, q, query, nil, dest)
 		return err
 	})
+	if err == nil && found {
+		err = r.store.identity.check(cluster.String)
+	}
 	if err != nil || !found {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ type recordStatements struct {
 	claims, bounds, names string // the tables
 
 	namespace       string // one row, or none
+	ownNamespace    string // the same, and the ID of the cluster
 	insertNamespace string // name, fingerprint, issue_from, incarnation, given
 	nameNamespace   string // incarnation, where there is none
 	amendNamespace  string // issue_from, given, incarnation, old issue_from, old given
@@ -37,13 +38,15 @@ type recordStatements struct {
 func (d *dialect) recordStatements(claims string) recordStatements {
 	bounds, names, peers := claims+"_bound", claims+"_namespace", claims+"_peer"
 	const claim = "address, nonce, floor, bound, released, version"
+	const namespace = "SELECT name, fingerprint, issue_from, incarnation, given"
 	set := func(columns string) string {
 		return "SET " + strings.ReplaceAll(columns, ",", " = ?,") + " = ?, update_time = CURRENT_TIMESTAMP WHERE id = ? AND version = ?"
 	}
 	return recordStatements{
 		claims: claims, bounds: bounds, names: names,
 
-		namespace:       "SELECT name, fingerprint, issue_from, incarnation, given FROM " + names,
+		namespace:       namespace + " FROM " + names,
+		ownNamespace:    namespace + ", " + clusterValue + " FROM " + names,
 		insertNamespace: d.bind("INSERT INTO " + names + " (id, name, fingerprint, issue_from, incarnation, given, update_time) VALUES (1, ?, ?, ?, ?, ?, CURRENT_TIMESTAMP)"),
 		nameNamespace:   d.bind("UPDATE " + names + " SET incarnation = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ''"),
 		amendNamespace:  d.bind("UPDATE " + names + " SET issue_from = ?, given = ?, update_time = CURRENT_TIMESTAMP WHERE id = 1 AND incarnation = ? AND issue_from = ? AND given = ?"),

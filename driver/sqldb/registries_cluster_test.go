@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,6 +117,47 @@ func TestRegistryBehindTwoServers(t *testing.T) {
 		execAll(t, db, "DELETE FROM leaf_meta WHERE name = 'cluster_id'")
 		if err := claim("third"); err != nil {
 			t.Errorf("a registry that was wiped: %v", err)
+		}
+	})
+}
+
+// TestRegistryBehindAPooler is rule V: a pooler of transactions sends the statements of one connection to two servers. One says
+// which registry it is, and the other, that of other nodes, has the namespace. No node gets a number there.
+func TestRegistryBehindAPooler(t *testing.T) {
+	const ours = "the registry of this node"
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		setClusterID(t, db, ours)
+		alternates := &seam{trip: func(call string, after bool) {
+			switch {
+			case after:
+			case call == "Query SELECT value FROM leaf_meta WHERE name = 'cluster_id'":
+				setClusterID(t, db, ours)
+			case strings.HasPrefix(call, "Query SELECT name, fingerprint"):
+				setClusterID(t, db, otherID)
+			}
+		}}
+		r, err := sqldb.OpenRecords(url, sqldb.WithFaults(sqldb.Config{ConnectTimeout: 10 * time.Second}, alternates.below))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close() })
+		if err := r.Expect(ours); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := r.Identify(t.Context(), ours); id != ours || err != nil {
+			t.Fatalf("ID %q, %v", id, err)
+		}
+		ns, now := worker.Namespace{Name: "n", Fingerprint: "f"}, time.Now().UnixMilli()
+		if err := worker.NewPool(openRecords(t, url)).Init(t.Context(), ns); err != nil { // by one of the other nodes
+			t.Fatal(err)
+		}
+		_, err = worker.NewPool(r).Claim(t.Context(), worker.Request{Namespace: ns, Address: "10.0.0.1:8080", Nonce: "a", Numbers: leaf.Range{Hi: 4}, Now: now, Bound: now + 1})
+		if other, ok := errors.AsType[*segment.ClusterError](err); !ok || other.Found != otherID {
+			t.Errorf("a claim: %v; want a ClusterError", err)
+		}
+		var claims int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_worker").Scan(&claims); err != nil || claims != 0 {
+			t.Errorf("%d claims, %v; want none", claims, err)
 		}
 	})
 }
