@@ -80,7 +80,8 @@ type Config struct {
 	Jump time.Duration
 
 	// Standby makes a refused claim a quiet wait instead of an alarm: this node takes
-	// the number over when its holder is gone.
+	// the number over when its holder is gone. It needs a registry that both use: Static
+	// refuses no claim, and both would issue the same IDs.
 	Standby bool
 
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may

@@ -97,6 +97,9 @@ func (c Config) sharedStore() error {
 		return nil
 	}
 	do := "If its tags and worker IDs are meant to be its own, although other nodes issue the same IDs then: store-private=true"
+	if !c.Segment.Enable {
+		do = "Or take worker IDs from another registry that they share: snowflake.registry. " + do
+	}
 	if c.Snowflake.Enable && !c.Snowflake.UsesStores() { // else the worker IDs would still be in the embedded database
 		do = "Without segment mode: segment.enable=false; if the tags of this node are meant to be its own: store-private=true"
 	}
