@@ -53,7 +53,11 @@ func (r NewRow) Validate() error {
 	if err := leaf.ValidateTag(r.Tag); err != nil {
 		return err
 	}
-	if next, beyond := r.beyondPeriod(r.Start, leaf.SystemRuntime().Now()); beyond {
+	now := leaf.SystemRuntime().Now()
+	if _, why, before := r.beforePeriod(r.Start, now); before && r.Start > 1 { // a new tag begins at 1, as without a period
+		return leaf.BadField("start", r.Start, why+"; a tag that was never there before needs no start")
+	}
+	if next, beyond := r.beyondPeriod(r.Start, now); beyond {
 		return leaf.BadField("start", r.Start, fmt.Sprintf("must be below %d, with which the next period begins; if the tag was there before, and has numbers of that period, wait for it, or %s", next, anotherTag))
 	}
 	return Change{MaxID: &r.Start, Step: &r.Step, Description: &r.Description}.validate(r.Options)

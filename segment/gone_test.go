@@ -44,7 +44,12 @@ func TestGoneRowAskedForAgain(t *testing.T) {
 // then where the refusal says.
 func createAgain(t *testing.T, s *store, want int64) {
 	t.Helper()
-	again := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+	createAgainWith(t, s, segment.Options{}, want)
+}
+
+func createAgainWith(t *testing.T, s *store, o segment.Options, want int64) {
+	t.Helper()
+	again := segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: o}
 	err := s.Create(t.Context(), again)
 	if says := fmt.Sprintf("use --start %d or more", want); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), says) {
 		t.Fatalf("Create at 1: %v; want ErrConflict with %q", err, says)

@@ -197,11 +197,15 @@ func (c Change) ApplyTo(o Options) Options {
 
 // CheckPeriod returns leaf.ErrConflict if the change gives another period to a row that has one, or a period to a row
 // whose max_id is in a later period than the one that is now, or sets such a max_id: no node would issue its numbers before.
+// So it does if the change sets a max_id of an earlier period: numbers of this one may be in use.
 // Drivers call CheckPeriod within the transaction of each change of options or max_id.
 func (c Change) CheckPeriod(now Options, maxID int64) error {
 	now, next := now.Stored(), c.ApplyTo(now)
 	same := next.Period == now.Period && next.PeriodZone == now.PeriodZone
 	if c.MaxID != nil {
+		if _, why, before := next.beforePeriod(*c.MaxID, leaf.SystemRuntime().Now()); before {
+			return fmt.Errorf("%w: max_id=%d %s", leaf.ErrConflict, *c.MaxID, why)
+		}
 		if first, beyond := next.beyondPeriod(*c.MaxID, leaf.SystemRuntime().Now()); beyond {
 			return fmt.Errorf("%w: max_id must be below %d, with which the next period of the tag begins, and not %d", leaf.ErrConflict, first, *c.MaxID)
 		}

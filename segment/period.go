@@ -72,15 +72,19 @@ func (o Options) beyondPeriod(n int64, at time.Time) (first int64, beyond bool) 
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 
-// beforePeriod reports whether a number lies in an earlier period than the one that a moment lies in, and returns the first
-// number of that one.
-func (o Options) beforePeriod(n int64, at time.Time) (first int64, before bool) {
+// beforePeriod reports whether a number that an operator gives lies in an earlier period than the one that a moment lies in,
+// and returns the first number of that one, and why the number is refused: when a node of which no program knows has begun the
+// period, another one would begin it again.
+func (o Options) beforePeriod(n int64, at time.Time) (first int64, why string, before bool) {
 	p, err := o.period()
 	if err != nil || p == nil {
-		return 0, false
+		return 0, "", false
 	}
-	first = p.begin(at)<<number.PeriodBits + 1
-	return first, n < first
+	day := p.begin(at)
+	first = day<<number.PeriodBits + 1
+	why = fmt.Sprintf("is a number of the period from %s, and by the clock of this node, which must be right, the period from %s has begun: a node that is gone may have issued numbers of it that no table has yet. "+
+		"Take its first number, %d, for the highest one and give %s", dateOf(periodOf(n)), dateOf(day), first, generously)
+	return first, why, n < first
 }
 
 // start returns when the period that begins on a day begins in its zone.

@@ -179,3 +179,62 @@ func TestRepairAboveOfAnEarlierPeriod(t *testing.T) {
 		ids.add(t, "a", drain(t, a, "order", 100)...)
 	})
 }
+
+// TestRowIsMadeAgainInAnEarlierPeriod: a node has begun a day, and is gone with its data directory and the database. No table
+// has a number of the day yet. A row above the number that the texts say is refused in the day before, and above the one that
+// the refusal says repeats none.
+func TestRowIsMadeAgainInAnEarlierPeriod(t *testing.T) {
+	for name, write := range map[string]func(s *store, number int64) error{
+		"a new row": func(s *store, number int64) error {
+			return s.Create(t.Context(), segment.NewRow{Tag: "order", Start: number, Step: 10, Options: daily().Options})
+		},
+		"a row that is there": func(s *store, number int64) error {
+			s.Put(daily())
+			return s.Update(t.Context(), "order", segment.Change{MaxID: &number})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(24*time.Hour - time.Minute)
+				ids := newLedger()
+				gone := node(t, newStore(daily()), nil, segment.Config{NodeID: "gone"})
+				inTables := nextOf(t, gone)
+				ids.add(t, "gone", inTables)
+				time.Sleep(2 * time.Minute)
+				ids.add(t, "gone", drain(t, gone, "order", 3)...) // by clients, in no table
+
+				s := newStore()
+				const add = 3*10 + 3
+				first := int64(10958)<<number.PeriodBits + 1
+				err := write(s, inTables+add)
+				if says := fmt.Sprintf("Take its first number, %d, for the highest one and give that number plus three times", first); err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("a number of the day before: %v; want %q", err, says)
+				}
+				if err != nil {
+					err = write(s, first+add)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := node(t, s, nil, segment.Config{NodeID: "a"})
+				ids.add(t, "a", drain(t, a, "order", 100)...)
+			})
+		})
+	}
+}
+
+// TestDeletedTagInALaterPeriod: a tag that was deleted is made again on another day. The start that the refusal names is one of
+// this day: one of the day before is refused.
+func TestDeletedTagInALaterPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		yesterday := daily()
+		yesterday.MaxID = 10957<<number.PeriodBits + 41
+		s := newStore(yesterday)
+		time.Sleep(24 * time.Hour)
+		if err := s.Delete(t.Context(), "order"); err != nil {
+			t.Fatal(err)
+		}
+		createAgainWith(t, s, daily().Options, 10958<<number.PeriodBits+1)
+		wantNumber(t, nextOf(t, node(t, s, nil, segment.Config{})), "2000-01-02", 1)
+	})
+}

@@ -167,13 +167,12 @@ func (r *repair) ask(ctx context.Context) error {
 func (r *repair) decide() error {
 	now := r.alloc.rt.Now()
 	next, beyond := r.options.beyondPeriod(r.above, now)
-	first, before := r.options.beforePeriod(r.above, now)
+	first, why, before := r.options.beforePeriod(r.above, now)
 	switch {
 	case beyond && max(r.high, r.plan.Row) < next:
 		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins, and not %d: no node would issue a number of the tag before that period, and the row can never go back", leaf.ErrConflict, next, r.tag, r.above)
 	case before && r.above != 0 && max(r.high, r.plan.Row) < first:
-		return fmt.Errorf("%w: above=%d is a number of the period from %s of tag %q, and by the clock of this node, which must be right, the period from %s has begun: a node that is gone may have issued numbers of it that no table has yet. "+
-			"Take its first number, %d, for the highest one and give %s", leaf.ErrConflict, r.above, dateOf(periodOf(r.above)), r.tag, dateOf(periodOf(first)), first, generously)
+		return fmt.Errorf("%w: above=%d for tag %q %s", leaf.ErrConflict, r.above, r.tag, why)
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
 	case r.above != 0:

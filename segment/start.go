@@ -33,9 +33,18 @@ func (r NewRow) CheckStart(n Notice, answers []Answer) error {
 		return fmt.Errorf("%w: tag %q has the number %d in %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, r.Tag, known, table, int64(MaxMaxID))
 	case r.Start < known:
 		return fmt.Errorf("%w: the tag was there before: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
-			leaf.ErrConflict, r.Tag, known, r.Start, known, StartOfNodes(known, deleted))
+			leaf.ErrConflict, r.Tag, known, r.Start, r.LeastStart(known), StartOfNodes(known, deleted))
 	}
 	return nil
+}
+
+// LeastStart returns the lowest start of a tag that has used the numbers below known. A tag whose numbers begin anew
+// begins in the period that is now.
+func (r NewRow) LeastStart(known int64) int64 {
+	if first, _, before := r.beforePeriod(known, leaf.SystemRuntime().Now()); before {
+		return first
+	}
+	return known
 }
 
 // StartOfNodes is what to add to the lowest start that is known to be safe. A row that was

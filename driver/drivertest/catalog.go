@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -227,11 +228,24 @@ func updateBad(t *testing.T, b Backend) {
 	if err := b.Store.Update(ctx(t), "a", later); !errors.Is(err, leaf.ErrConflict) {
 		t.Errorf("Update to a period and a max_id of a later one: %v; want ErrConflict", err)
 	}
-	if err := b.Store.Update(ctx(t), "daily", segment.Change{MaxID: new(int64(5))}); err != nil {
+	if err := b.Store.Update(ctx(t), "daily", segment.Change{MaxID: new(int64(5))}); !errors.Is(err, leaf.ErrConflict) {
+		t.Errorf("Update to a max_id of an earlier period: %v; want ErrConflict", err)
+	}
+	berlin, err := time.LoadLocation(daily.PeriodZone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	year, month, day := time.Now().In(berlin).Add(30 * time.Minute).Date() // in the last hour of a day, also the next one is none of a later period
+	number := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()/86400<<37 + 5
+	if err := b.Store.Update(ctx(t), "daily", segment.Change{MaxID: &number}); err != nil {
 		t.Errorf("Update of max_id within its period: %v", err)
 	}
-	if row, err := b.Store.Lookup(ctx(t), "daily"); err != nil || row.Options != daily.Options || row.MaxID != 5 {
-		t.Errorf("after the refused updates: %v, %v; want %v", row, err, daily.Options)
+	if row, err := b.Store.Lookup(ctx(t), "daily"); err != nil || row.Options != daily.Options || row.MaxID != number {
+		t.Errorf("after the refused updates: %v, %v; want %v and max_id %d", row, err, daily.Options, number)
+	}
+	daily.Tag, daily.Start = "daily2", number-5-3<<37
+	if err := b.Store.Create(ctx(t), daily); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("Create with a start of an earlier period: %v; want ErrBadRequest", err)
 	}
 	decimal := segment.Options{MaxStep: 7, Format: "INV-{seq:08}"}
 	if err := b.Store.Update(ctx(t), "a", segment.Change{Format: &decimal.Format}); err != nil {

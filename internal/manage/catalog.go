@@ -249,7 +249,7 @@ func (c *Catalog) create(ctx context.Context, row segment.NewRow) error {
 		}
 		alloc, err := c.Engine(ctx)
 		if err == nil {
-			err = checkStart(ctx, alloc, row.Tag, row.Start)
+			err = checkStart(ctx, alloc, row)
 		}
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ func (c *Catalog) checkElsewhere(ctx context.Context, to int, row segment.NewRow
 		}
 		if row.Start < known {
 			return fmt.Errorf("%w: numbers of tag %q below %d are in use from its row in store %q, so --start %d could repeat some; stop the nodes that use that row, and use --start %d or more",
-				leaf.ErrConflict, row.Tag, known, c.storeName(i), row.Start, known)
+				leaf.ErrConflict, row.Tag, known, c.storeName(i), row.Start, row.LeastStart(known))
 		}
 	}
 	return nil

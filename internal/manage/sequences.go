@@ -152,7 +152,7 @@ func (q CreateSequence) askNodes(ctx context.Context, c *Catalog, there map[stri
 		return err
 	}
 	for part := range slices.Chunk(lost, askAtOnce) {
-		if err := atOnce(len(part), func(i int) error { return checkStart(ctx, alloc, part[i], q.Start) }); err != nil {
+		if err := atOnce(len(part), func(i int) error { return checkStart(ctx, alloc, segment.NewRow{Tag: part[i], Start: q.Start}) }); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,8 @@ import (
 // there before. The highest number may be another node's, so all are asked, as by a repair. Where one does not answer, or the
 // tables are missing by which nodes are asked, a start above all that is known is the operator's word, and the refusal of a
 // lower one names no number. A call that failed is no such case: the nodes may answer the next one.
-func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start int64) error {
+func checkStart(ctx context.Context, alloc *segment.Allocator, row segment.NewRow) error {
+	tag, start := row.Tag, row.Start
 	plan, err := alloc.PlanRepair(ctx, tag, 0)
 	if err != nil && !errors.Is(err, segment.ErrSchema) {
 		return err
@@ -27,7 +28,7 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, tag string, start
 		return nil
 	case err == nil && plan.Refused == "":
 		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
-			leaf.ErrConflict, tag, known, start, known, segment.StartOfNodes(known, max(plan.Deleted, plan.ClusterFence)))
+			leaf.ErrConflict, tag, known, start, row.LeastStart(known), segment.StartOfNodes(known, max(plan.Deleted, plan.ClusterFence)))
 	}
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
 		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but a start above every number of the tag in your own tables, "+
@@ -46,7 +47,7 @@ func (c *Catalog) checkCluster(ctx context.Context, row segment.NewRow) error {
 		return fmt.Errorf("look for tag %q in the cluster fence: %w", row.Tag, err)
 	case row.Start < end && c.missing(ctx, row.Tag) == nil:
 		return fmt.Errorf("%w: the cluster fence holds numbers of tag %q below %d, so no node would issue from --start %d; use --start %d or more",
-			leaf.ErrConflict, row.Tag, end, row.Start, end)
+			leaf.ErrConflict, row.Tag, end, row.Start, row.LeastStart(end))
 	}
 	return nil
 }
