@@ -258,8 +258,8 @@ func (t *takingOver) found() error {
 		switch {
 		case p.Verdict == takeover.Meet:
 			return fmt.Errorf("tag %q: %d numbers can have been handed out by both services, the first range is %d to %d; look for them in your tables", p.Tag, p.Numbers, p.Both.Lo, p.Both.Hi-1)
-		case p.Verdict == takeover.Unknown && p.Action == takeover.Raise:
-			return fmt.Errorf("tag %q: its numbers below %d can have been handed out by both services: %s; look for them in your tables", p.Tag, p.Row, p.Reason)
+		case p.Verdict == takeover.Unknown && p.Drop: // it has issued numbers, perhaps under a row that was deleted
+			return fmt.Errorf("tag %q: its numbers below %d can have been handed out by both services: %s; look for them in your tables", p.Tag, max(p.Row, p.End), p.Reason)
 		}
 	}
 	return nil

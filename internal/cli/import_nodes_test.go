@@ -60,7 +60,7 @@ func TestImportFinishesARaise(t *testing.T) {
 func TestImportOfATagInUse(t *testing.T) {
 	t.Parallel()
 	d := server.Postgres(t)
-	_, peers := cosid.start(t, d, 1)
+	db, peers := cosid.start(t, d, 1)
 	w := newSwitched(t, cosid, d, d)
 	nodes := []*process{serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)}
 	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
@@ -93,6 +93,12 @@ func TestImportOfATagInUse(t *testing.T) {
 		t.Errorf("got the plan %+v, want that it creates the tag and says what both handed out", plan)
 	}
 	apart(t, seen, nodes...)
+
+	execute(t, db, "DELETE FROM leaf_audit") // its entries are older than audit.keep
+	leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", w.dir)
+	if text := w.run(t, 1, "import", nodes[0], "--stopped"); !strings.Contains(text, "can have been handed out by both services: the audit log does not say where the tag began") {
+		t.Errorf("the import says nothing of what the deleted tag may have handed out:\n%s", text)
+	}
 }
 
 // TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile
