@@ -20,10 +20,14 @@
 //  4. What the owner answers about the tag or the request ends the call. A call without an answer is
 //     asked again: its IDs, if it had any, are lost.
 //  5. Calls for IDs use streams that stay open. A stream has one call at a time, and none after a call that it has not
-//     answered: no call can get the IDs of another one.
+//     answered: no call can get the IDs of another one. Each session of a node, which is that of one database, has a connection
+//     of its own, and on it calls for IDs and calls for sequences are bounded, each for itself: what an owner cannot answer for
+//     one database takes no stream from calls for another one.
 //  6. Calls for a tag that come while one is on its way to the owner wait for its end, and then go together. None joins
-//     what is on its way already: its numbers may be older than the call. A call for many IDs goes by itself. When the
-//     owner has not the IDs of all, fewer calls go together from then on, and those go again that have the time.
+//     what is on its way already: its numbers may be older than the call. When the owner has not the IDs of all, fewer calls
+//     go together from then on, and those go again that have the time.
+//  7. A call for many IDs goes by itself, and few of them for one tag at the same time: a tag for which the owner has no IDs,
+//     as while its row is locked, leaves streams to the others.
 //
 // What it does not do: it limits nothing, and it checks no client.
 package forward

@@ -64,7 +64,7 @@ func New(cfg Config) *Issuer {
 	if cfg.Runtime == nil {
 		cfg.Runtime = leaf.SystemRuntime()
 	}
-	i := &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}}}
+	i := &Issuer{cfg: cfg, rt: cfg.Runtime, lanes: lanes{by: map[lane]*queue{}, large: map[lane]*large{}}}
 	i.SetMaxWaiting(cmp.Or(cfg.MaxWaiting, math.MaxInt))
 	return i
 }

@@ -18,8 +18,9 @@ import (
 // Strict order holds: a call is part of a batch that is sent after the call began, and the calls of a batch are under way
 // at the same time, so that any of them may have the smaller numbers.
 type lanes struct {
-	mu sync.Mutex
-	by map[lane]*queue // those with a call under way
+	mu    sync.Mutex
+	by    map[lane]*queue // those with a call under way
+	large map[lane]*large // those with calls for many IDs
 }
 
 // lane is what calls have in common that may go together.
@@ -31,6 +32,16 @@ type lane struct {
 // maxTogether is the largest call, in IDs, that goes with others. The IDs of a larger one take the owner long, and company
 // saves hardly anything of that.
 const maxTogether = 100
+
+// maxLarge is how many larger calls for one tag are under way to its owner at the same time. An owner that has no IDs of the tag, as
+// while a transaction has locked its row, holds each of them for a second, and the calls for other tags need streams, too.
+const maxLarge = 4
+
+// large is the larger calls of a lane.
+type large struct {
+	room  chan struct{} // has one element for each call under way
+	calls int           // also those that wait for room
+}
 
 // queue is the calls of a lane that wait.
 type queue struct {
@@ -50,11 +61,16 @@ type passenger struct {
 
 // ask is one attempt.
 func (i *Issuer) ask(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
+	l := lane{to, tag}
 	if n > maxTogether {
+		leave, err := i.enter(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		got, _, err := i.call(ctx, to, tag, n)
 		return got, err
 	}
-	l := lane{to, tag}
 	if p := i.lanes.join(l, n, i.rt.Now()); p != nil {
 		return i.lanes.wait(ctx, p)
 	}
@@ -72,6 +88,42 @@ func (i *Issuer) call(ctx context.Context, to owner.Route, tag string, n int) (g
 	defer cancel()
 	got, err = i.cfg.Remote.NextN(attempt, to, tag, n)
 	return got, err != nil && attempt.Err() != nil && ctx.Err() == nil, err
+}
+
+// enter waits until there is room for a larger call, for the time of an attempt: the owner may be another one by then. The
+// caller calls leave at its end.
+func (i *Issuer) enter(ctx context.Context, l lane) (leave func(), err error) {
+	ctx, cancel := i.rt.WithTimeout(ctx, i.cfg.Attempt)
+	defer cancel()
+	calls := i.lanes.count(l)
+	select {
+	case calls.room <- struct{}{}:
+		return func() { <-calls.room; i.lanes.discount(l) }, nil
+	case <-ctx.Done():
+		i.lanes.discount(l)
+		return nil, &brokenError{ctx.Err()}
+	}
+}
+
+// count counts a larger call of a lane, and discount its end.
+func (l *lanes) count(of lane) *large {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	calls := l.large[of]
+	if calls == nil {
+		calls = &large{room: make(chan struct{}, maxLarge)}
+		l.large[of] = calls
+	}
+	calls.calls++
+	return calls
+}
+
+func (l *lanes) discount(of lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.large[of].calls--; l.large[of].calls == 0 {
+		delete(l.large, of)
+	}
 }
 
 // join returns the passenger that waits in a lane, nil if no call of the lane is under way: then this is one.

@@ -247,6 +247,50 @@ func TestLargeCallGoesByItself(t *testing.T) {
 	})
 }
 
+// Large calls for a tag that its owner does not answer for leave streams to other tags, and to small calls for the same tag. One
+// that finds no room looks for another owner after a while.
+func TestFewLargeCallsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster("b", "a", "b", "c")
+		var asks atomic.Int64
+		release := make(chan struct{})
+		c.onCount = func(n int) error {
+			if n > 100 {
+				asks.Add(1)
+				<-release
+			}
+			return nil
+		}
+		all := &lineup{issuer: c.issuer()}
+		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		for range 4 {
+			all.ask(t, t.Context(), 101)
+			synctest.Wait()
+		}
+		all.ask(t, short, 101)
+		for range 3 {
+			all.ask(t, t.Context(), 101)
+		}
+		synctest.Wait()
+		if asks.Load() != 4 {
+			t.Errorf("%d large calls at once, want 4", asks.Load())
+		}
+		if _, err := all.issuer.Next(t.Context(), "order"); err != nil {
+			t.Errorf("a small call: %v", err)
+		}
+		time.Sleep(1100 * time.Millisecond) // an attempt and a pause
+		close(release)
+		all.distinct(t, 7*101)
+		if len(all.errs) != 1 || !errors.Is(all.errs[0], leaf.ErrNotReady) {
+			t.Errorf("errors %v, want that of the caller who has left", all.errs)
+		}
+		if asks.Load() != 7 || c.looks != 4 { // one by the caller who has left
+			t.Errorf("%d calls of the owner and %d readings of the registry, want 7 and 4", asks.Load(), c.looks)
+		}
+	})
+}
+
 // An owner that has not the IDs of all calls together has those of each: no caller gets an error for what others want.
 func TestTooManyTogether(t *testing.T) {
 	for name, refusal := range map[string]error{"in time": leaf.ErrExhausted, "at all": leaf.ErrOverflow} {

@@ -31,25 +31,32 @@ const forwardedKey = "leaf-forwarded"
 const (
 	connectTimeout = time.Second
 	keepAlive      = 10 * time.Second // a node that is gone is found by its pings
-	maxPeers       = 1024             // as many as nodes can have a session
+	unused         = time.Minute      // after this time without a call a connection makes room: its session may have ended
+
+	// maxSequences bounds the calls for sequences under way on one connection.
+	maxSequences = 128
 )
 
-// Peers are the connections to other nodes. All methods are safe for concurrent use.
+// Peers are the connections to other nodes: one to each session of a node. A node has a session in each database, so that what one
+// database holds up leaves the way to tags of the others free. All methods are safe for concurrent use.
 type Peers struct {
 	settings []grpc.DialOption
 	log      *slog.Logger
+	began    time.Time
+	failing  sync.Map // addresses of the nodes of which it was logged that they do not answer
 
 	mu    sync.Mutex
-	conns map[string]*peer // by address; nil: closed
+	conns map[owner.Route]*peer // by what sameOwner returns; nil: closed
 }
 
-// peer is the connection to one node.
+// peer is the connection to one session of a node.
 type peer struct {
 	*grpc.ClientConn
 	service leafpb.LeafServiceClient
 	streams
 
-	failing atomic.Bool // it was logged that the node does not answer
+	sequences chan struct{} // has one element for each call under way
+	used      atomic.Int64  // when a call began last, in ns since Peers.began
 }
 
 // NewPeers returns Peers. secure is nil for plain TCP.
@@ -58,7 +65,7 @@ func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 	if secure != nil {
 		transport = credentials.NewTLS(secure)
 	}
-	return &Peers{log: log, conns: map[string]*peer{}, settings: []grpc.DialOption{
+	return &Peers{log: log, began: time.Now(), conns: map[owner.Route]*peer{}, settings: []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
@@ -73,27 +80,33 @@ func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 
 // NextN implements Remote.
 func (p *Peers) NextN(ctx context.Context, to owner.Route, tag string, n int) ([]leaf.Range, error) {
-	conn, err := p.conn(to.Address)
+	conn, err := p.conn(to)
 	if err != nil {
 		return nil, err
 	}
 	got, err := conn.next(ctx, conn.service, to.Secret, tag, n)
-	p.note(conn, to.Address, err)
+	p.note(to.Address, err)
 	return got, err
 }
 
 // NextEach implements Remote.
 func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
-	conn, err := p.conn(to.Address)
+	conn, err := p.conn(to)
 	if err != nil {
 		return nil, err
 	}
+	select {
+	case conn.sequences <- struct{}{}:
+	case <-ctx.Done():
+		return nil, &brokenError{ctx.Err()}
+	}
+	defer func() { <-conn.sequences }()
 	ctx = metadata.AppendToOutgoingContext(ctx, forwardedKey, to.Secret)
 	said, err := conn.service.Sequence(ctx, answers.SequenceRequest(sequence, requests))
 	if err != nil {
 		err = answered(err)
 	}
-	p.note(conn, to.Address, err)
+	p.note(to.Address, err)
 	if err != nil {
 		return nil, err
 	}
@@ -107,38 +120,47 @@ func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, r
 // note logs the first call of a row of them that the node did not answer, and the end of the row: what gRPC said, with
 // hosts and certificates, which clients do not hear. A caller that left is no fault, nor is a secret that is refused: it
 // is that of a session before.
-func (p *Peers) note(to *peer, address string, err error) {
-	fault, broken := errors.AsType[*brokenError](err)
-	switch {
-	case broken && !fault.left() && !to.failing.Swap(true):
-		p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", fault.cause)
-	case err == nil && to.failing.Load() && to.failing.Swap(false):
-		p.log.Info("the node takes requests for tags in strict order again", "address", address)
+func (p *Peers) note(address string, err error) {
+	_, failing := p.failing.Load(address)
+	switch fault, broken := errors.AsType[*brokenError](err); {
+	case broken && !failing && !fault.left():
+		if _, failing = p.failing.LoadOrStore(address, true); !failing {
+			p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", fault.cause)
+		}
+	case err == nil && failing:
+		if _, failing = p.failing.LoadAndDelete(address); failing {
+			p.log.Info("the node takes requests for tags in strict order again", "address", address)
+		}
 	}
 }
 
-// conn returns the connection to an address. When there are very many, those to nodes that are gone make room.
-func (p *Peers) conn(address string) (*peer, error) {
+// conn returns the connection to an owner. A new one ends those that were not used lately.
+func (p *Peers) conn(to owner.Route) (*peer, error) {
+	to, now := sameOwner(to), time.Since(p.began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
 		return nil, fmt.Errorf("%w: shutting down", leaf.ErrNotReady)
 	}
-	if c := p.conns[address]; c != nil {
-		return c, nil
-	}
-	if len(p.conns) >= maxPeers {
-		for old, c := range p.conns {
-			_ = c.Close() // its calls are tried again
-			delete(p.conns, old)
+	c := p.conns[to]
+	if c == nil {
+		conn, err := grpc.NewClient("passthrough:///"+to.Address, p.settings...)
+		if err != nil {
+			return nil, &brokenError{err}
 		}
+		for old, c := range p.conns {
+			if now-time.Duration(c.used.Load()) > unused {
+				_ = c.Close() // a call that takes so long is tried again
+				delete(p.conns, old)
+			}
+		}
+		c = &peer{
+			ClientConn: conn, service: leafpb.NewLeafServiceClient(conn),
+			streams: streams{calls: make(chan struct{}, maxStreams)}, sequences: make(chan struct{}, maxSequences),
+		}
+		p.conns[to] = c
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address, p.settings...)
-	if err != nil {
-		return nil, &brokenError{err}
-	}
-	c := &peer{ClientConn: conn, service: leafpb.NewLeafServiceClient(conn), streams: streams{calls: make(chan struct{}, maxStreams)}}
-	p.conns[address] = c
+	c.used.Store(int64(now))
 	return c, nil
 }
 

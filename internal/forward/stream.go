@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,11 +14,11 @@ import (
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
-// maxStreams bounds the calls for IDs at one node at the same time, and the streams that rest. Both together stay below
-// what a node allows for a connection (256), so that calls for sequences find room.
-const maxStreams = 64
+// maxStreams bounds the calls for IDs under way on one connection, and so its streams. Together with maxSequences it stays below
+// what a node allows for a connection (256), so that neither of them waits for the other.
+const maxStreams = 96
 
-// streams are the streams to one node. To open a stream costs more than a call, so a stream goes from call to call.
+// streams are the streams of one connection. To open a stream costs more than a call, so a stream goes from call to call.
 //
 // A stream has one call at a time, whose goroutine itself sends and receives: no other goroutine has to wake it, and no
 // answer can reach another call. A stream whose call ends without an answer is not used again.
@@ -32,7 +31,6 @@ type streams struct {
 
 // stream is one stream, with its messages, which are used again and again.
 type stream struct {
-	secret string          // that it shows
 	ctx    context.Context //nolint:containedctx // of the stream, which outlives a call
 	cancel context.CancelFunc
 	rpc    leafpb.LeafService_StreamClient // nil: not open yet
@@ -101,29 +99,23 @@ func read(said *leafpb.StreamResponse, n int) ([]leaf.Range, error) {
 	return got, nil
 }
 
-// take returns a stream for a call: one that rests, or a new one.
+// take returns a stream for a call: the one that rested last, or a new one, which shows the secret.
 func (all *streams) take(secret string) *stream {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for i, s := range slices.Backward(all.resting) {
-		if s.secret == secret {
-			all.resting = slices.Delete(all.resting, i, i+1)
-			return s
-		}
+	if last := len(all.resting) - 1; last >= 0 {
+		s := all.resting[last]
+		all.resting = all.resting[:last]
+		return s
 	}
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), forwardedKey, secret))
-	return &stream{secret: secret, ctx: ctx, cancel: cancel}
+	return &stream{ctx: ctx, cancel: cancel}
 }
 
-// rest keeps a stream for the next call. The one that has rested longest ends if there are too many, as those of a
-// session that has ended.
+// rest keeps a stream for the next call.
 func (all *streams) rest(s *stream) {
 	s.said.Reset() // it may hold 100,000 ranges
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.resting) == maxStreams {
-		all.resting[0].cancel()
-		all.resting = slices.Delete(all.resting, 0, 1)
-	}
 	all.resting = append(all.resting, s)
 }

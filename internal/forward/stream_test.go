@@ -99,53 +99,106 @@ func TestRestingStreamEnds(t *testing.T) {
 	}
 }
 
-// waits is an issuer whose callers wait until they are released.
-type waits struct {
+// stuck is a node that never answers for its tag "stuck" and its entity "stuck", as while a transaction has locked their row,
+// or their database does not answer.
+type stuck struct {
 	says
 
-	waiting chan struct{} // gets one for each call
-	release chan struct{}
+	asked chan struct{} // gets one for each call for them
 }
 
-func (w waits) Next(ctx context.Context, tag string) (int64, error) {
-	w.waiting <- struct{}{}
-	select {
-	case <-w.release:
-	case <-ctx.Done():
+func (s stuck) Next(ctx context.Context, tag string) (int64, error) {
+	if tag == "stuck" {
+		s.asked <- struct{}{}
+		tag = "hangs"
 	}
-	return w.says.Next(ctx, tag)
+	return s.says.Next(ctx, tag)
 }
 
-// Calls under way, and streams that rest, leave room on the connection. A call beyond them waits.
-func TestStreamsAreBounded(t *testing.T) {
+func (s stuck) NextEach(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, error) {
+	if requests[0].Entity == "stuck" {
+		s.asked <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.says.NextEach(ctx, sequence, requests)
+}
+
+// Calls that the owner does not answer are bounded, those for tags and those for sequences each for itself. So neither takes the
+// room on the connection from the other, and what one database holds up leaves the way to tags of another one free: the owner
+// has a session in each.
+func TestStuckCallsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	const most = 64
-	w := waits{waiting: make(chan struct{}), release: make(chan struct{})}
-	node, peers := &streams{issuer: w}, newPeers(t)
-	address, _ := start(t, "127.0.0.1:0", node.forwarded)
-	to := owner.Route{Address: address, Secret: "secret"}
-	var calls sync.WaitGroup
-	for range most {
-		calls.Go(func() {
-			if _, err := peers.NextN(t.Context(), to, "order", 1); err != nil {
-				t.Error(err)
+	tag := func(ctx context.Context, peers *forward.Peers, to owner.Route, tag string) error {
+		_, err := peers.NextN(ctx, to, tag, 1)
+		return err
+	}
+	entity := func(ctx context.Context, peers *forward.Peers, to owner.Route, entity string) error {
+		_, err := peers.NextEach(ctx, to, "chat", []leaf.SequenceRequest{{Entity: entity, Count: 1}})
+		return err
+	}
+	for _, tt := range []struct {
+		name            string
+		stuck, stranger func(ctx context.Context, peers *forward.Peers, to owner.Route, name string) error
+		most            int
+	}{
+		{"tags", tag, entity, 96},
+		{"sequences", entity, tag, 128},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			node, peers := stuck{asked: make(chan struct{})}, newPeers(t)
+			address, _ := start(t, "127.0.0.1:0", func(string) *leaf.Issuers {
+				return &leaf.Issuers{Segment: node, Snowflake: leaf.Disabled("snowflake"), Sequence: node}
+			})
+			to := owner.Route{Address: address, Secret: "session in one database"}
+			other := owner.Route{Address: address, Secret: "session in another one"}
+			ctx, leave := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			defer calls.Wait()
+			defer leave()
+			for range tt.most {
+				calls.Go(func() { _ = tt.stuck(ctx, peers, to, "stuck") })
+				<-node.asked
+			}
+			short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if err := tt.stuck(short, peers, to, "order"); !errors.Is(err, leaf.ErrNotReady) {
+				t.Errorf("one more: %v", err)
+			}
+			long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := tt.stranger(long, peers, to, "order"); err != nil {
+				t.Errorf("a call of the other kind: %v", err)
+			}
+			if err := tt.stuck(long, peers, other, "order"); err != nil {
+				t.Errorf("a call of another session: %v", err)
 			}
 		})
-		<-w.waiting
 	}
-	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := peers.NextN(short, to, "order", 2); !errors.Is(err, leaf.ErrNotReady) || node.opened.Load() != most {
-		t.Errorf("%v, and %d streams, want %d", err, node.opened.Load(), most)
-	}
-	close(w.release)
-	calls.Wait()
-	for session := range 4 * most { // each with a stream of its own, and a connection has at most 256
-		to.Secret = fmt.Sprint("session ", session)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		if _, err := peers.NextN(ctx, to, "order", 2); err != nil {
-			t.Fatalf("session %d: %v", session, err)
+}
+
+// A new connection ends those that no call has used for long: their sessions have ended, and nothing else would tell.
+func TestConnectionsOfEndedSessions(t *testing.T) {
+	t.Parallel()
+	address, peers := serve(t), newPeers(t)
+	peers.Age(time.Hour)
+	for session := range 9 {
+		if session >= 5 {
+			peers.Age(2 * time.Minute)
 		}
-		cancel()
+		to := owner.Route{Address: address, Secret: fmt.Sprint("session ", session)}
+		if _, err := peers.NextN(t.Context(), to, "order", 2); !errors.Is(err, leaf.ErrUnauthenticated) {
+			t.Errorf("session %d: %v", session, err)
+		}
+		to.Epoch++ // as for another slot of the session
+		_, _ = peers.NextN(t.Context(), to, "order", 2)
+		want := session + 1
+		if session >= 5 {
+			want = 1
+		}
+		if n := peers.Connections(); n != want {
+			t.Errorf("session %d: %d connections, want %d", session, n, want)
+		}
 	}
 }
