@@ -42,7 +42,8 @@ type grpcLink struct {
 	tasks sync.WaitGroup // goroutines of streams
 	of    *cluster
 
-	calls chan struct{} // of sequences, under way
+	calls chan struct{} // of sequences, under way, for which the node is not known to be the owner
+	owned chan struct{} // the others
 
 	intercepted bool // the application's code runs when a request is sent
 

@@ -86,7 +86,7 @@ func overGRPC(o *options, g guard, t *tokens) dialer {
 	streams := new(atomic.Int64)
 	return func(n discovery.Node) (link, error) {
 		name := func() string { return fmt.Sprintf("stream %d to %s", streams.Add(1), n.GRPC) }
-		l := &grpcLink{name: name, of: o.cluster, calls: make(chan struct{}, maxSequenceCalls), intercepted: len(o.intercept) > 0, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
+		l := &grpcLink{name: name, of: o.cluster, calls: make(chan struct{}, maxSequenceCalls), owned: make(chan struct{}, maxSequenceCalls), intercepted: len(o.intercept) > 0, dial: func() (*grpc.ClientConn, error) { return grpc.NewClient("passthrough:///"+n.GRPC, settings...) }}
 		c, err := l.connect()
 		if err != nil {
 			return nil, leaf.BadField("address", n.GRPC, "must be HOST:PORT: "+err.Error())

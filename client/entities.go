@@ -164,12 +164,14 @@ func (f *entities) ask(ctx context.Context, n *node) {
 	bounded, cancel := c.rt.WithTimeout(ctx, max(limit, 1))
 	defer cancel()
 	routing := f.routing()
-	got, route, err := n.link.Sequence(bounded, f.lane.tag, requests)
+	got, route, err := n.link.Sequence(bounded, routing.owner(c.members, started) == n, f.lane.tag, requests)
 	now := c.rt.Now()
 	if bounded.Err() != nil && err != nil && !isOwn(err) {
 		n.answered(now, time.Time{}, errGivenUp)
 		n.suspect(now, started)
-		if ctx.Err() == nil && now.Sub(started) >= maxPatience { // less is no evidence: the caller may have little time
+		// Less time is no evidence: the caller may have little. Nor is the silence of a node that has answered other calls
+		// meanwhile: the entities may have no owner at the moment.
+		if ctx.Err() == nil && now.Sub(started) >= maxPatience && n.silentSince(started) {
 			f.lane.shun(n, now)
 		}
 		err = &brokenError{cause: errors.New("the node has not answered in time")}
@@ -182,6 +184,13 @@ func (f *entities) ask(ctx context.Context, n *node) {
 		routing.forget(n)
 	}
 	f.sort(n, now, got, err)
+}
+
+// silentSince reports whether the node has answered nothing since then, but for health checks.
+func (n *node) silentSince(then time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.heard.After(then)
 }
 
 // sort puts the results of a node, or its error for all that is left, in their places.

@@ -90,6 +90,7 @@ type fake struct {
 	draining bool
 	answer   func(r *client.Request) ([]leaf.Range, error) // instead of IDs
 	each     func(e leaf.SequenceRequest) error            // of an entity; nil: none fails
+	hangs    string                                        // an entity for which no answer comes
 	entities []string                                      // that were asked for
 	requests []int                                         // the counts
 	tags     []string
@@ -221,11 +222,12 @@ func (l *fakeLink) serve(r *client.Request, broken chan struct{}) ([]leaf.Range,
 	return l.cluster.issuer.NextN(context.Background(), r.Tag, r.Count)
 }
 
-func (l *fakeLink) Sequence(ctx context.Context, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, route *leafpb.Route, err error) {
+func (l *fakeLink) Sequence(ctx context.Context, _ bool, _ string, requests []leaf.SequenceRequest) (results []leaf.SequenceResult, route *leafpb.Route, err error) {
 	l.mu.Lock()
 	down, latency, thawed, mute, each := l.down, l.latency, l.thawed, l.mute, l.each
 	for _, r := range requests {
 		l.entities = append(l.entities, r.Entity)
+		mute = mute || r.Entity == l.hangs
 	}
 	l.mu.Unlock()
 	if mute {

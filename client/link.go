@@ -17,8 +17,8 @@ type link interface {
 
 	// Sequence asks for numbers of entities and returns their results, or an error for all of them. It returns when
 	// ctx ends, if not before; whether the node has given numbers is unknown then. The route is where the numbers of the
-	// first entity are issued; nil: the node does not say.
-	Sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error)
+	// first entity are issued; nil: the node does not say. owned says that it is this node, as far as is known.
+	Sequence(ctx context.Context, owned bool, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error)
 
 	// Check asks whether the node serves: nil if it does, errNotServing if it says that
 	// it does not, another error if it does not answer before ctx ends.

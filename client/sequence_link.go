@@ -14,14 +14,20 @@ import (
 	"github.com/leaf-idgen/leaf/leafpb"
 )
 
-// maxSequenceCalls bounds the calls of sequences at one node at the same time. Together with the streams they must stay
-// below what a node allows for a connection (256): a health check that finds no room would take the node for dead.
+// maxSequenceCalls bounds the calls of sequences at one node at the same time: those for which it is the owner, as far as is known,
+// and as many others. The others may wait for an owner, as after a crash, and must not keep the first ones from theirs. Together with
+// the streams they must stay below what a node allows for a connection (256), and proxies (about 100): a health check that finds no
+// room would take the node for dead.
 const maxSequenceCalls = 32
 
 // Sequence implements link.
-func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error) {
+func (l *grpcLink) Sequence(ctx context.Context, owned bool, sequence string, requests []leaf.SequenceRequest) ([]leaf.SequenceResult, *leafpb.Route, error) {
+	calls := l.calls
+	if owned {
+		calls = l.owned
+	}
 	select {
-	case l.calls <- struct{}{}:
+	case calls <- struct{}{}:
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
@@ -33,12 +39,12 @@ func (l *grpcLink) Sequence(ctx context.Context, sequence string, requests []lea
 	c := l.conn
 	if c.broken {
 		l.mu.Unlock()
-		<-l.calls
+		<-calls
 		return nil, nil, errGivenUp
 	}
 	p := c.passage()
 	l.tasks.Go(func() { // an interceptor may ignore the context
-		defer func() { <-l.calls }()
+		defer func() { <-calls }()
 		defer close(done)
 		results, route, err = c.sequence(context.WithValue(ctx, passageKey{}, p), sequence, requests)
 	})

@@ -77,7 +77,7 @@ func TestSequenceOfAnOldNode(t *testing.T) {
 func TestSequencesLeaveRoom(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var calls atomic.Int64
-		c := overWiresTo(t, &server{segment: &counter{}, sequence: func(ctx context.Context) (*leafpb.SequenceResponse, error) {
+		c := overWiresTo(t, &server{segment: &counter{}, sequence: func(ctx context.Context, _ *leafpb.SequenceRequest) (*leafpb.SequenceResponse, error) {
 			calls.Add(1)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -100,6 +100,78 @@ func TestSequencesLeaveRoom(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestSequencesWithoutAnOwner: entities that no node issues at the moment, as after a crash of their owner, leave room for those of
+// owners that work. The calls for them wait at the nodes that are left.
+func TestSequencesWithoutAnOwner(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c := overWiresTo(t, &server{segment: &counter{}, sequence: func(ctx context.Context, r *leafpb.SequenceRequest) (*leafpb.SequenceResponse, error) {
+			if r.GetRequests()[0].GetEntity() == "waits" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &leafpb.SequenceResponse{
+				Results: []*leafpb.EntityResponse{{Range: &leafpb.Range{Lo: 1, Hi: 2}}}, Route: &leafpb.Route{Owner: "node:1", Epoch: 1},
+			}, nil
+		}})
+		if err := c.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		chat := c.Sequence("chat")
+		if _, err := chat.Next(t.Context(), "7"); err != nil { // the client learns the owner
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		var callers sync.WaitGroup
+		for range 100 {
+			callers.Go(func() { _, _ = chat.Next(ctx, "waits") })
+		}
+		time.Sleep(time.Second)
+		begun := time.Now()
+		if _, err := chat.Next(t.Context(), "7"); err != nil || time.Since(begun) != 0 {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		cancel()
+		callers.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSequenceOwnerWorks: that a node has no answer for an entity without an owner keeps no call from the entities that it owns.
+func TestSequenceOwnerWorks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cl := newCluster(node("a", "", 100), node("b", "", 100))
+		cl.sections = map[string]*leafpb.Route{"7": {Owner: "a:1", Epoch: 1}}
+		c := cl.client(t)
+		synctest.Wait()
+		chat := c.Sequence("chat")
+		if _, err := chat.Next(t.Context(), "7"); err != nil { // the client learns the owner
+			t.Error(err)
+		}
+		for _, n := range cl.nodes {
+			n.set(func(f *fake) { f.hangs = "waits" })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() { _, _ = chat.Next(ctx, "waits") })
+		}
+		for range 150 { // 15 s
+			cl.nodes["a"].askedEntities()
+			if _, err := chat.Next(t.Context(), "7"); err != nil {
+				t.Error(err)
+			}
+			if !slices.Contains(cl.nodes["a"].askedEntities(), "7") {
+				t.Error("the owner was not asked")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		cancel()
+		callers.Wait()
 	})
 }
 

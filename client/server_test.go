@@ -38,14 +38,14 @@ type server struct {
 	addr    string
 	raw     atomic.Pointer[leafpb.StreamResponse] // answered in place of IDs
 
-	sequence func(context.Context) (*leafpb.SequenceResponse, error) // nil: the node is of a version without sequences
+	sequence func(context.Context, *leafpb.SequenceRequest) (*leafpb.SequenceResponse, error) // nil: the node is of a version without sequences
 }
 
 func (s *server) Sequence(ctx context.Context, request *leafpb.SequenceRequest) (*leafpb.SequenceResponse, error) {
 	if s.sequence == nil {
 		return s.UnimplementedLeafServiceServer.Sequence(ctx, request)
 	}
-	return s.sequence(ctx)
+	return s.sequence(ctx, request)
 }
 
 func (s *server) Stream(stream leafpb.LeafService_StreamServer) error {
