@@ -28,26 +28,29 @@ const pastReport = 10 * time.Second
 // MySQL does to a user with rights on single tables only, that is an error: the
 // numbers could be in use.
 func (r *Records) Reserved(ctx context.Context) (all []worker.Adoptable, err error) {
-	defer r.done(ctx, time.Now(), &err, "read leaf_workerid_alloc")
-	err = r.store.again(ctx, func() (err error) {
-		all, err = r.reserved(ctx)
+	defer r.done(ctx, time.Now(), &err, "look for worker IDs of the fork in leaf_workerid_alloc")
+	if err := r.check(ctx); err != nil {
+		return nil, err
+	}
+	err = r.look(ctx, func(q querier) (err error) { // the database of another cluster may have no such table
+		switch all, err = r.reserved(ctx, q); r.store.dialect.kindOf(err) {
+		case kindNoTable:
+			all, err = nil, nil
+		case kindHidden:
+			err = fmt.Errorf("%w: the database does not say whether it has the fork's table leaf_workerid_alloc, whose numbers may be in use;"+
+				" grant the user SELECT on the whole database (%w)", worker.ErrSchema, err)
+		}
 		return err
 	})
-	switch kind := r.store.dialect.kindOf(err); {
-	case err == nil:
-		return all, nil
-	case kind == kindNoTable:
-		return nil, nil
-	case kind == kindHidden:
-		return nil, fmt.Errorf("%w: the database does not say whether it has the fork's table leaf_workerid_alloc, whose numbers may be in use;"+
-			" grant the user SELECT on the whole database (%w)", worker.ErrSchema, err)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return all, nil
 }
 
-func (r *Records) reserved(ctx context.Context) (all []worker.Adoptable, err error) {
+func (r *Records) reserved(ctx context.Context, q querier) (all []worker.Adoptable, err error) {
 	// All columns, because a name that is missing must not look like a missing table.
-	rows, err := r.store.read.QueryContext(ctx, "SELECT "+r.store.dialect.now+" AS leaf_now, a.* FROM leaf_workerid_alloc a")
+	rows, err := q.QueryContext(ctx, "SELECT "+r.store.dialect.now+" AS leaf_now, a.* FROM leaf_workerid_alloc a")
 	if err != nil {
 		return nil, err
 	}
