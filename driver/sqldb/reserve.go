@@ -160,14 +160,14 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (maxID int64
 	defer s.done(ctx, time.Now(), &err, "raise tag %q to %d", tag, above)
 	err = s.transact(ctx, func(conn *sql.Conn) error {
 		row, err := s.lockRow(ctx, conn, tag)
+		if err == nil {
+			err = s.sameOwner(ctx, conn) // also of a row that is high enough: it may be another cluster's
+		}
 		if err != nil {
 			return err
 		}
 		if maxID = max(row.maxID, above); maxID == row.maxID {
 			return nil
-		}
-		if err := s.sameOwner(ctx, conn); err != nil {
-			return err
 		}
 		return s.advance(ctx, conn, tag, row.maxID, maxID)
 	})
