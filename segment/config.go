@@ -108,7 +108,7 @@ func (c Config) WithDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Terms == nil {
-		c.Terms = nobody{}
+		c.Terms = noTerms{}
 	}
 	if c.Runtime == nil {
 		c.Runtime = leaf.SystemRuntime()

@@ -114,10 +114,10 @@ func (e evidence) against(lo int64) *fence.RegressError {
 	return &fence.RegressError{Seen: e.heard, Why: fmt.Sprintf("another node has issued numbers up to %d in strict order", e.heard)}
 }
 
-// nobody is the Terms of a node without any.
-type nobody struct{}
+// noTerms is the Terms of a node without any.
+type noTerms struct{}
 
-func (nobody) Term(tag string) (Term, error) {
+func (noTerms) Term(tag string) (Term, error) {
 	return nil, fmt.Errorf("%w: tag %q is in strict order, and this node takes no part in it", leaf.ErrNotReady, tag)
 }
 

@@ -107,7 +107,7 @@ func (c *clockWatch) stood(elapsed time.Duration) bool {
 }
 
 // believe makes now the measure, because the clock is confirmed. It returns leaf.ErrClock, and
-// changes nothing, if no ID can have that time, whoever confirms it: T would be the end of the
+// changes nothing, if no ID can have that time, also if peers or an operator confirm it: T would be the end of the
 // layout, and its number could never be used again.
 func (c *clockWatch) believe(now time.Time, elapsed time.Duration) error {
 	if err := c.impossible(now); err != nil {

@@ -13,7 +13,7 @@ var (
 	// ErrTaken: another live process holds this identity. It may go away.
 	ErrTaken = errors.New("worker: the identity is held by another process")
 
-	// ErrDamaged: the record of this identity cannot be read, so nobody knows who holds it. It may
+	// ErrDamaged: the record of this identity cannot be read, so the holder is unknown. It may
 	// be mended, and all other identities can be claimed.
 	ErrDamaged = errors.New("worker: the record of this identity cannot be read")
 

@@ -98,7 +98,7 @@ func (s *Slots) take(k int) error {
 	return nil
 }
 
-// give ends the term, and writes who owns the slot now: the session to, or nobody if that is the zero
+// give ends the term, and writes who owns the slot now: the session to, or no session if that is the zero
 // record. The node that gets the slot begins a term of its own when it sees this.
 func (s *Slots) give(ctx context.Context, k int, to worker.Record) error {
 	s.endTerm(k)

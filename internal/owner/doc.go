@@ -21,11 +21,11 @@
 //     registry; or when that node gave the slot away.
 //  4. What the registry has lost is waited for: a slot with a record that went back, or of a session
 //     that is not there, is taken when it was seen so for the lease and the margin. One without a
-//     record first gets one that names nobody.
+//     record first gets one that names no owner.
 //  5. A term that has ended never begins again. The node that gets the slot back begins a new one, so
 //     that what it holds from the term before is dropped.
 //  6. A planned move, such as a drain or a node that joins, ends the term first, and then names the
-//     next owner in the same record. Nobody waits for a lease.
+//     next owner in the same record. No caller waits for a lease.
 //
 // What it does not do: it issues nothing, forwards nothing, and keeps no connection between nodes. A
 // registry that loses an acknowledged write may name two owners for at most a lease: order is lost

@@ -22,7 +22,7 @@ func (s *Slots) round() error {
 	}
 	if s.session != nil && s.ranOut() {
 		s.log.Warn("the session of this node in the registry of slots was not renewed in time; a new one begins", "session", s.session.Number)
-		s.endSession() // if it were renewed without an answer, nobody could serve its slots
+		s.endSession() // if it were renewed without an answer, no node could serve its slots
 	}
 	until := s.leaseFromNow()
 	renewed, renewErr := s.renew()

@@ -18,8 +18,8 @@ type Term struct {
 // true, no later term of the slot had begun when the number was taken. Asked before, the process may
 // stand still between answer and number for as long as another node needs to begin the next term.
 //
-// Why the order holds: end stores ended before the record names another owner, so whoever finds it
-// unset took its number before that. And another node takes over without being asked only after
+// Why the order holds: end stores ended before the record names another owner, so a caller that finds
+// it unset took its number before that. And another node takes over without being asked only after
 // the lease and the margin, which it counts from a moment after the renewal.
 func (t *Term) Valid() bool { return !t.ended.Load() && t.elapsed() < time.Duration(t.until.Load()) }
 

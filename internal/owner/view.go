@@ -90,7 +90,7 @@ type sighting struct {
 	since time.Time
 }
 
-// sightings are those of sessions, or of slots that nobody is known to own, by number. A moment is
+// sightings are those of sessions, or of slots without a known owner, by number. A moment is
 // taken when the answer of the registry has arrived: what it shows was written before.
 type sightings map[int64]sighting
 

@@ -34,7 +34,7 @@
 //
 // Numbers jump, and no option makes them gapless: the numbers of a call whose answer is lost are lost. An entity
 // also jumps to a new base after a change of owner, after a restart, after a block that does not touch the one before
-// (a reply of the store was lost), and when its position was evicted. In a section that nobody has used the first
+// (a reply of the store was lost), and when its position was evicted. In a section that no node has used the first
 // number is that of the row, 1.
 //
 // # Eviction
