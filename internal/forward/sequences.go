@@ -45,6 +45,7 @@ func (s sequences) NextEach(ctx context.Context, sequence string, requests []lea
 	}
 	b := &batch{sequence: sequence, requests: requests, results: results, left: elsewhere(results)}
 	if len(b.left) > 0 {
+		leaf.Waits(ctx) // first: a server may take a while to send the replies before
 		ctx, cancel := s.rt.WithTimeout(ctx, s.cfg.MaxWait)
 		defer cancel()
 		s.followAll(ctx, b)
@@ -71,7 +72,6 @@ func elsewhere(results []leaf.SequenceResult) map[int]*owner.ElsewhereError {
 
 // followAll is follow for a batch.
 func (s sequences) followAll(ctx context.Context, b *batch) {
-	leaf.Waits(ctx)
 	place := place{of: &s.waiting}
 	defer place.leave()
 	missed := false
