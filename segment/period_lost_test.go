@@ -238,3 +238,28 @@ func TestDeletedTagInALaterPeriod(t *testing.T) {
 		wantNumber(t, nextOf(t, node(t, s, nil, segment.Config{})), "2000-01-02", 1)
 	})
 }
+
+// TestRowIsGoneInAnEarlierPeriod: a row is deleted with SQL on the day that a node has begun, which is gone with its data
+// directory. Another node tells a number of the day before. No table has a number of the day yet. The operator creates the tag
+// again as the refusal says, and no number repeats.
+func TestRowIsGoneInAnEarlierPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24*time.Hour - 10*time.Minute)
+		s, ids := newStore(daily()), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a"})
+		inTables := nextOf(t, a)
+		ids.add(t, "a", inTables)
+		time.Sleep(15 * time.Minute)
+		const held = 3 // by clients, in no table
+		gone := node(t, s, nil, segment.Config{NodeID: "gone"})
+		ids.add(t, "gone", drain(t, gone, "order", held)...)
+		if err := gone.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		createAsSaid(t, s, daily().Options, inTables, held+3*10*2)
+		time.Sleep(2 * time.Minute)
+		ids.add(t, "a", drain(t, a, "order", 100)...)
+	})
+}

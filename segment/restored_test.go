@@ -151,6 +151,51 @@ func TestCreateBesideALostDirectory(t *testing.T) {
 	}
 }
 
+// TestCreateBesideALostDirectoryOfNoTable: as above, and no number of the node that is gone is in a table yet. What another
+// node has told is higher than all that are.
+func TestCreateBesideALostDirectoryOfNoTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(10)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		inTables := int64(0)
+		for _, id := range drain(t, a, "order", 5) {
+			ids.add(t, "a", id)
+			inTables = max(inTables, id)
+		}
+		synctest.Wait() // the range that follows is loaded
+		const held = 5  // by clients
+		b := node(t, s, nil, segment.Config{NodeID: "b", FixedStep: true})
+		ids.add(t, "b", drain(t, b, "order", held)...)
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		createAsSaid(t, s, segment.Options{}, inTables, held+3*10*2)
+		time.Sleep(2 * time.Minute)
+		ids.add(t, "a", drain(t, a, "order", 100)...)
+	})
+}
+
+// createAsSaid creates the tag again beside a node that is gone with its data directory, as the refusal of a low start says.
+func createAsSaid(t *testing.T, s *store, o segment.Options, inTables, add int64) {
+	t.Helper()
+	again := segment.NewRow{Tag: "order", Start: 1, Step: 10, Options: o}
+	err := s.Create(t.Context(), again)
+	wantErr(t, err, leaf.ErrConflict)
+	_, says, _ := strings.Cut(err.Error(), "use --start ")
+	low, _, _ := strings.Cut(says, " ")
+	if again.Start, err = strconv.ParseInt(low, 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(says, "take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with that number plus three times") {
+		again.Start = max(again.Start, inTables) + add
+	}
+	if err := s.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func createBesideALostNode(t *testing.T, stopped bool) {
 	t.Helper()
 	s, ids, d := newStore(row(10)), newLedger(), newDisk()
@@ -172,9 +217,9 @@ func createBesideALostNode(t *testing.T, stopped bool) {
 	}
 	says := refused()
 	switch {
-	case !stopped && strings.Contains(says, "if one is gone with its data directory, find the highest number of the tag in your own tables"):
+	case !stopped && strings.Contains(says, "If one is gone with its data directory, take this start or the highest number of the tag in your own tables"):
 		again.Start = max(again.Start, inTables+3*10*2)
-	case stopped && strings.Contains(says, "One that is stopped, or cut off from the database, may know a higher one: start it, or bring it back, and run the command again"):
+	case stopped && strings.Contains(says, "One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again"):
 		node(t, s, d, segment.Config{NodeID: "b", FixedStep: true})
 		time.Sleep(2 * time.Minute)
 		refused()

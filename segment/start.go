@@ -54,7 +54,8 @@ func StartOfNodes(known, whole int64) string {
 	if known <= whole {
 		return ""
 	}
-	return ". Nodes have told this number. One that is stopped, or cut off from the database, may know a higher one: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute); if one is gone with its data directory, find the highest number of the tag in your own tables and, if it is more, use --start with " + generously
+	return ". That is by what nodes have told. One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
+		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + generously
 }
 
 // CheckDelete returns leaf.ErrConflict if a row with this max_id must not be deleted: below 0 it does not show where the
