@@ -59,7 +59,7 @@ func TestRepairByTheMarginOfTheText(t *testing.T) {
 		if !strings.Contains(err.Error(), "three times the largest range") {
 			t.Fatal(err)
 		}
-		if !strings.Contains(err.Error(), "for each start of a node since it was issued") {
+		if !strings.Contains(err.Error(), "for each start of a node since that number was issued") {
 			starts = 1
 		}
 		if _, err := a.Repair(t.Context(), "order", inTables+3*largest*starts+held); err != nil {

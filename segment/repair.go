@@ -292,7 +292,7 @@ func (r *repair) post(ctx context.Context, n Notice) error {
 // LargestRange says how long a range can be that a node has taken of a tag, for an operator who
 // must find a number above those that a lost node may have issued. The ranges of all nodes count: those of the others can
 // lie between the highest number that a table has and the range of the lost node.
-const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before) for each start of a node since it was issued, and for each node that ran then"
+const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before) for each start of a node since that number was issued, and for each node that ran then"
 
 // AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
 // options, without which a tag in strict order would be in plain order, and a number above all that were issued.

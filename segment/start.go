@@ -54,7 +54,7 @@ func StartOfNodes(known, whole int64) string {
 	if known <= whole {
 		return ""
 	}
-	return ". That is by what nodes have told. One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
+	return ". This start is above all that nodes have told. One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
 		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + generously
 }
 

@@ -96,7 +96,7 @@ func (c Config) sharedStore() error {
 	if shared == "" {
 		return nil
 	}
-	do := "If its tags and worker IDs are meant to be its own, although other nodes issue the same IDs then: store-private=true"
+	do := "If the tags and worker IDs of this node are meant to be its own, although other nodes then issue the same IDs: store-private=true"
 	if !c.Segment.Enable {
 		do = "Or take worker IDs from another registry that they share: snowflake.registry. " + do
 	}

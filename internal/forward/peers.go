@@ -37,13 +37,14 @@ const (
 	maxSequences = 128
 )
 
-// Peers are the connections to other nodes: one to each session of a node. A node has a session in each database, so that what one
-// database holds up leaves the way to tags of the others free. All methods are safe for concurrent use.
+// Peers are the connections to other nodes: one to each session of a node, and a node has a session in each database. Calls for
+// tags of a database that does not answer take no stream from calls for tags of the others. All methods are safe for concurrent
+// use.
 type Peers struct {
 	settings []grpc.DialOption
 	log      *slog.Logger
 	began    time.Time
-	failing  sync.Map // addresses of the nodes of which it was logged that they do not answer
+	failing  sync.Map // addresses of nodes of which it was logged that they do not answer
 
 	mu    sync.Mutex
 	conns map[owner.Route]*peer // by what sameOwner returns; nil: closed
