@@ -32,6 +32,7 @@ const (
 	connectTimeout = time.Second
 	keepAlive      = 10 * time.Second // a node that is gone is found by its pings
 	unused         = time.Minute      // after this time without a call a connection makes room: its session may have ended
+	settled        = 10 * time.Second // after this time without a call that failed, it is logged that a node takes calls again
 
 	// maxSequences bounds the calls for sequences under way on one connection.
 	maxSequences = 128
@@ -44,7 +45,7 @@ type Peers struct {
 	settings []grpc.DialOption
 	log      *slog.Logger
 	began    time.Time
-	failing  sync.Map // addresses of nodes of which it was logged that they do not answer
+	failing  sync.Map // by address of a node of which it was logged that it does not answer: when it did not last, since began
 
 	mu    sync.Mutex
 	conns map[owner.Route]*peer // by what sameOwner returns; nil: closed
@@ -120,15 +121,15 @@ func (p *Peers) NextEach(ctx context.Context, to owner.Route, sequence string, r
 
 // note logs the first call of a row of them that the node did not answer, and the end of the row: what gRPC said, with
 // hosts and certificates, which clients do not hear. A caller that left is no fault, nor is a secret that is refused: it
-// is that of a session before.
+// is that of a session before. A node may answer on one connection and refuse another one, so the row ends late.
 func (p *Peers) note(address string, err error) {
-	_, failing := p.failing.Load(address)
+	last, failing := p.failing.Load(address)
 	switch fault, broken := errors.AsType[*brokenError](err); {
-	case broken && !failing && !fault.left():
-		if _, failing = p.failing.LoadOrStore(address, true); !failing {
+	case broken && !fault.left():
+		if _, failing = p.failing.Swap(address, time.Since(p.began)); !failing {
 			p.log.Warn("requests for tags in strict order cannot be taken to the node that issues them", "address", address, "error", fault.cause)
 		}
-	case err == nil && failing:
+	case err == nil && failing && time.Since(p.began)-last.(time.Duration) >= settled: //nolint:forcetypeassert // note alone writes it
 		if _, failing = p.failing.LoadAndDelete(address); failing {
 			p.log.Info("the node takes requests for tags in strict order again", "address", address)
 		}

@@ -85,11 +85,16 @@ func serveAt(t testing.TB, address string) string {
 // with a context that has ended, too: it cuts the connections then.
 func start(t testing.TB, at string, forwarded func(secret string) *leaf.Issuers) (address string, stop func(context.Context)) {
 	t.Helper()
+	return startWith(t, at, grpcd.Config{Access: leaf.Anyone(nil, nil), Forwarded: forwarded})
+}
+
+func startWith(t testing.TB, at string, cfg grpcd.Config) (address string, stop func(context.Context)) {
+	t.Helper()
 	ln, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := grpcd.New(ln, grpcd.Config{Access: leaf.Anyone(nil, nil), Forwarded: forwarded})
+	s, err := grpcd.New(ln, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +211,49 @@ func TestUnreachableNodeIsLogged(t *testing.T) {
 	}
 	log.Reset()
 	serveAt(t, address)
+	peers.Age(time.Minute)
 	for err = leaf.ErrNotReady; errors.Is(err, leaf.ErrNotReady) && t.Context().Err() == nil; { // gRPC connects again after a pause
 		_, err = peers.NextN(t.Context(), owner.Route{Address: address, Secret: "secret"}, "order", 1)
 	}
+	peers.Age(10 * time.Second)
+	call(t.Context(), "secret", "order")
 	call(t.Context(), "another", "order")
 	call(t.Context(), "secret", "not_ready")
 	if n := strings.Count(log.String(), "\n"); err != nil || n != 1 || !strings.Contains(log.String(), "level=INFO") {
 		t.Errorf("%v; logged:\n%s", err, log.String())
+	}
+}
+
+// Each session of a node has a connection of its own. While a node takes the calls of one and no other connection, as at its
+// limit of them, that is logged once, and that it takes all again when no call has failed for a while.
+func TestHalfReachableNodeIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	peers := forward.NewPeers(nil, slog.New(slog.NewTextHandler(&log, nil)))
+	defer func() { _ = peers.Close() }()
+	address, _ := startWith(t, "127.0.0.1:0", grpcd.Config{Access: leaf.Anyone(nil, nil), MaxConns: 1, Forwarded: func(string) *leaf.Issuers {
+		return &leaf.Issuers{Segment: says{}, Snowflake: leaf.Disabled("snowflake"), Sequence: says{}}
+	}})
+	call := func(session string) error {
+		_, err := peers.NextN(t.Context(), owner.Route{Address: address, Secret: session}, "order", 1)
+		return err
+	}
+	for range 3 {
+		if err := call("first"); err != nil {
+			t.Fatal(err)
+		}
+		if err := call("second"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("logged:\n%s", log.String())
+	}
+	log.Reset()
+	peers.Age(10 * time.Second)
+	if err := call("first"); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("logged:\n%s", log.String())
 	}
 }
