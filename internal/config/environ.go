@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -53,6 +55,47 @@ func environSettings(environ []string) (settings []setting, configFile string, e
 		}
 	}
 	return settings, configFile, errs
+}
+
+// emptyLimit is the error of a key that tellsWhose and has no value.
+const emptyLimit = "must not be empty: with the default, this node may issue the IDs of other nodes; remove it if the default is meant"
+
+// empty refuses lists without values, and variables that are empty where no other source sets the key, if the
+// default may be the IDs of other nodes: most likely a template or a secret has lost a value, perhaps on this
+// node alone.
+func (l *Loaded) empty(environ []string) (errs []error) {
+	refuse := func(name string) {
+		if slices.Contains(environ, name+"=") {
+			errs = append(errs, &Error{Key: name, Limit: emptyLimit})
+		}
+	}
+	if l.File == "" {
+		refuse(envConfig)
+	}
+	root := reflect.ValueOf(l.Config)
+	for _, k := range Keys() {
+		switch {
+		case !k.tellsWhose(l.Config):
+		case !l.IsSet(cmp.Or(k.content, k.Name)):
+			refuse(k.Env())
+		case k.List && root.FieldByIndex(k.index).Len() == 0:
+			errs = append(errs, &Error{Key: k.Name, Source: l.sources[k.Name], Limit: emptyLimit})
+		}
+	}
+	return errs
+}
+
+// tellsWhose reports whether a node with the default of the key may issue IDs of other nodes: they
+// come from another store, registry or worker ID, or are of another layout.
+func (k Key) tellsWhose(c Config) bool {
+	switch name := cmp.Or(k.content, k.Name); name {
+	case "store":
+		return c.NeedsStores()
+	case FenceKey:
+		return c.Segment.Enable
+	default:
+		return c.Snowflake.Enable && strings.HasPrefix(name, "snowflake.") && !slices.Contains(ofTheMachine, name)
+	}
 }
 
 func splitList(k Key, value string) []string {

@@ -72,6 +72,9 @@ func Load(in Input) (*Loaded, error) {
 			}
 		}
 	}
+	if !in.Command {
+		errs = append(errs, l.empty(in.Environ)...)
+	}
 	if l.needsStore != nil && !l.IsSet("store") {
 		errs = append(errs, l.needsStore)
 	}
