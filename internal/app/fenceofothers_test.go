@@ -40,7 +40,7 @@ func TestFenceOfOthers(t *testing.T) {
 	at := server.Etcd(t)
 	node := func() *app.App {
 		c := inStoreFile(t)
-		c.Snowflake.Enable, c.StorePrivate = false, false
+		c.Snowflake.Enable = false
 		c.Segment.ClusterFence = "etcd://" + strings.Join(at.Servers, ",") + "/" + strings.Trim(at.Root, "/")
 		a, _ := start(t, c)
 		return a

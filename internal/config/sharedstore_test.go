@@ -89,3 +89,45 @@ func TestStandbyNeedsARegistry(t *testing.T) {
 		}
 	}
 }
+
+// TestFileBesideOtherMachines: an SQLite file is another one on each machine, so a node that shares
+// anything with nodes of other machines has neither its tags nor its worker IDs in one.
+func TestFileBesideOtherMachines(t *testing.T) {
+	t.Parallel()
+	const file = "sqlite:/var/lib/leaf/leaf.db"
+	etcd := map[string][]string{"snowflake.registry": {"etcd"}, "snowflake.registry-address": {"h:2379"}}
+	workers := map[string][]string{"snowflake.registry": {"sql"}, "snowflake.registry-address": {"sqlite:/var/lib/leaf/workers.db"}}
+	addresses := func(list ...string) map[string][]string {
+		return map[string][]string{"snowflake.registry": {"static"}, "snowflake.address": {"10.0.0.1:8080"}, "snowflake.worker-map": list}
+	}
+	for _, tt := range []struct {
+		name    string
+		flags   map[string][]string
+		more    map[string][]string
+		refused string
+	}{
+		{"nothing is shared", nil, map[string][]string{"store": {file}}, ""},
+		{"registry in etcd", etcd, map[string][]string{"store": {file}}, `store="` + file + `" (--store): is a file of this machine, and snowflake.registry=etcd says`},
+		{"tags in MySQL and in a file", etcd, map[string][]string{"store": {"a=mysql://h/db", "b=" + file}}, `store="b=` + file + `" (--store): is a file of this machine, and snowflake.registry=etcd says`},
+		{"cluster fence", map[string][]string{"segment.cluster-fence": {"etcd://h:2379/leaf"}}, map[string][]string{"store": {file}}, "segment.cluster-fence says"},
+		{"directory", map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}}, map[string][]string{"store": {file}}, "node.discovery says"},
+		{"directory in the file", map[string][]string{"node.discovery": {"store"}}, map[string][]string{"store": {file}}, ""},
+		{"directory, worker IDs in the file", map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}, "segment.enable": {"false"}}, map[string][]string{"store": {file}}, "node.discovery says"},
+		{"all on this machine", etcd, map[string][]string{"store": {file}, "store-private": {"true"}}, ""},
+		{"static numbers of two machines", addresses("10.0.0.1:8080=1", "10.0.0.2:8080=2"), map[string][]string{"store": {file}}, "snowflake.worker-map says"},
+		{"static numbers of one machine", addresses("10.0.0.1:8080=1", "10.0.0.1:8081=2"), map[string][]string{"store": {file}}, ""},
+		{"worker IDs in a file beside MySQL", workers, map[string][]string{"store": {"mysql://h/db"}}, `snowflake.registry-address="sqlite:/var/lib/leaf/workers.db" (--snowflake-registry-address): is a file of this machine, and store says`},
+		{"worker IDs in a file beside a directory", workers, map[string][]string{"segment.enable": {"false"}, "node.discovery": {"etcd://h:2379/leaf"}}, "node.discovery says"},
+		{"worker IDs and tags in two files", workers, map[string][]string{"store": {file}}, ""},
+		{"worker IDs in a file beside MySQL, on one machine", workers, map[string][]string{"store": {"mysql://h/db"}, "store-private": {"true"}}, ""},
+	} {
+		flags := map[string][]string{}
+		for _, m := range []map[string][]string{tt.flags, tt.more} {
+			maps.Copy(flags, m)
+		}
+		_, err := config.Load(config.Input{Environ: home, Flags: flags})
+		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.refused)
+		}
+	}
+}

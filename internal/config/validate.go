@@ -89,10 +89,13 @@ func (c Config) validate(node bool) error {
 // nodes: each of them would hand out the same numbers of the same tags, and have the same worker
 // IDs, if those are in it (rule W).
 func (c Config) sharedStore() error {
-	if !c.NeedsStores() || len(c.Stores) > 0 || c.StorePrivate {
+	if c.StorePrivate {
 		return nil
 	}
-	shared := c.shared()
+	if !c.NeedsStores() || len(c.Stores) > 0 {
+		return c.sharedFile()
+	}
+	shared := c.shared(false)
 	if shared == "" {
 		return nil
 	}
@@ -106,16 +109,42 @@ func (c Config) sharedStore() error {
 	return &Error{Key: "store", Limit: "must name the database that the nodes share, because " + shared + " says that there are several: with the embedded database each of them would issue the same numbers. " + do}
 }
 
-// shared returns the setting that says that there are other nodes, "" if none does.
-func (c Config) shared() string {
+// sharedFile is sharedStore for a node that names an SQLite file: nodes of one machine can share it, and those of
+// others have another file of that name.
+func (c Config) sharedFile() error {
+	const limit = "is a file of this machine, and %s says that there are nodes on others: each of them would have a file of its own, and issue the same IDs. " +
+		"Name a database that all nodes reach; if all are on this machine, or what is in the file is meant to be its own: store-private=true"
+	if file := slices.IndexFunc(c.Stores, isSQLite); file >= 0 && c.NeedsStores() {
+		if shared := c.shared(true); shared != "" {
+			return &Error{Key: "store", Value: c.Stores[file], Limit: fmt.Sprintf(limit, shared)}
+		}
+	}
+	if s := c.Snowflake; s.Enable && s.Registry == RegistrySQL && slices.ContainsFunc(s.Addresses, isSQLite) {
+		shared := c.shared(true)
+		if c.Segment.Enable && slices.ContainsFunc(c.Stores, func(store string) bool { return !isSQLite(store) }) {
+			shared = "store"
+		}
+		if shared != "" {
+			return &Error{Key: "snowflake.registry-address", Value: s.Addresses[0], Limit: fmt.Sprintf(limit, shared)}
+		}
+	}
+	return nil
+}
+
+// isSQLite reports whether a value of store is an SQLite file.
+func isSQLite(store string) bool { return strings.HasPrefix(CutStoreName(store).URL, "sqlite:") }
+
+// shared returns the setting that says that there are other nodes, or only nodes on other machines, "" if none does.
+func (c Config) shared(elsewhere bool) string {
 	switch s := c.Snowflake; {
 	case !s.Enable || s.Registry == RegistryAuto:
 	case s.Registry == RegistryStatic:
-		if len(s.WorkerMap) > 1 {
+		machine := func(entry string) string { return entry[:strings.LastIndexByte(entry, ':')] } // of IP:PORT=N
+		if len(s.WorkerMap) > 1 && (!elsewhere || slices.ContainsFunc(s.WorkerMap, func(entry string) bool { return machine(entry) != machine(s.WorkerMap[0]) })) {
 			return "snowflake.worker-map"
 		}
 	case s.Registry == RegistrySQL:
-		if len(s.Addresses) > 0 {
+		if len(s.Addresses) > 0 && (!elsewhere || !isSQLite(s.Addresses[0])) {
 			return "snowflake.registry-address"
 		}
 	default: // also a kind that is added later
