@@ -143,7 +143,7 @@ func TestStandbyPair(t *testing.T) {
 	leafOK(t, "worker", "init", "--snowflake-registry", "sql", "--snowflake-registry-address", url, "--data-dir", dataDir(t))
 	registry := []string{
 		"--no-segment-enable", "--snowflake-registry", "sql", "--snowflake-registry-address", url,
-		"--snowflake-worker-range", "5-5", "--snowflake-renew-interval", "200ms",
+		"--snowflake-worker-range", "5-5", "--snowflake-renew-interval", "200ms", "--store-private",
 	}
 	active := serve(t, dataDir(t), registry...)
 	active.awaitReady(t)

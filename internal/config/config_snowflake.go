@@ -14,7 +14,7 @@ type Snowflake struct {
 	Addresses []string `key:"registry-address" hint:"ADDRESS" secret:"true" help:"Servers of the registry: HOST:PORT of ZooKeeper, HOST:PORT or URL of etcd, one database URL for sql. Repeatable. Default for sql: the first database."`
 	Name      string   `key:"name" default:"leaf" hint:"NAME" help:"Part of the path or prefix in ZooKeeper and etcd, so that several services share one: /snowflake/NAME/forever is the original's path, NAME its leaf.name."`
 	Namespace string   `key:"namespace" default:"default" hint:"NAME" help:"Label of the environment, such as prod. A registry that carries another one is refused."`
-	Standby   bool     `key:"standby" default:"false" help:"If another process holds this node's identity, or no number is free, wait for it without a complaint: the second node of a pair. Both need one registry, which static and the embedded database are not."`
+	Standby   bool     `key:"standby" default:"false" help:"If another process holds this node's identity, or no number is free, wait for it without a complaint: the second node of a pair. Both need one registry, which static and the embedded database are not, nor an SQLite file on two machines."`
 
 	WorkerRange  string   `key:"worker-range" hint:"FIRST-LAST" help:"Worker IDs that this node may use, such as 0-511, so that two datacentres cannot meet. Default: all of the layout."`
 	WorkerID     string   `key:"worker-id" hint:"N" help:"For static: the worker ID of this node."`

@@ -161,18 +161,21 @@ func (c Config) shared(elsewhere bool) string {
 
 // standby refuses a pair whose nodes do not know of each other: both would serve.
 func (c Config) standby() error {
-	with := ""
+	with, allowed := "", ""
 	switch s := c.Snowflake; {
 	case !s.Standby:
 	case s.Registry == RegistryStatic:
 		with = "snowflake.registry=static"
 	case s.UsesStores() && len(c.Stores) == 0:
 		with = "the embedded database"
+	case c.StorePrivate: // on one machine
+	case s.UsesStores() && isSQLite(c.Stores[0]), s.Registry == RegistrySQL && slices.ContainsFunc(s.Addresses, isSQLite):
+		with, allowed = "an SQLite file on each machine", "; if both are on this machine: store-private=true"
 	}
 	if with == "" {
 		return nil
 	}
-	return &Error{Key: "snowflake.standby", Value: "true", Limit: "needs a registry that both nodes of the pair use: with " + with + " neither of them knows of the other, and both would issue the same IDs"}
+	return &Error{Key: "snowflake.standby", Value: "true", Limit: "needs a registry that both nodes of the pair use: with " + with + " neither of them knows of the other, and both would issue the same IDs" + allowed}
 }
 
 func checkAddr(key, addr string) error {
