@@ -191,8 +191,8 @@ func TestNamedServerThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, append(slices.Clone(there), tt.gone), "--", "sh", "-c", "echo ran >&2")
-			if got := r.wait(t); got != 1 || strings.Contains(r.stderr.String(), "ran") {
+			r := start(t, append(slices.Clone(there), tt.gone), "--", "sh", "-c", "echo it ran >&2")
+			if got := r.wait(t); got != 1 || strings.Contains(r.stderr.String(), "it ran") {
 				t.Errorf("exit code %d, want 1 and no run\n%s", got, &r.stderr)
 			}
 			r.leftNothing(t)
