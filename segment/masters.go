@@ -158,6 +158,13 @@ func (m *Masters) End(i int, maxID int64) int64 {
 	return id + 1
 }
 
+// Generously says what to add to the highest ID of the tag that is found, for a start above all IDs of a row that is lost.
+// What a repair adds is too little, because it adds numbers of a row: the IDs of N of them lie up to
+// len(Stores)*(N+Block) apart.
+func (m *Masters) Generously() string {
+	return fmt.Sprintf("plus %d times the sum of one block, %d, three times "+LargestRange+", and what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously", len(m.Stores), m.Block)
+}
+
 // parseMasters reads NAME,NAME*BLOCK. names is nil if the text is not of this form.
 func parseMasters(text string) (names []string, block int64) {
 	list, after, ok := cutLast(text, '*')

@@ -296,7 +296,7 @@ const LargestRange = "the largest range a node can take (the largest of segment.
 
 // AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
 // options, without which a tag in strict order would be in plain order, and a number above all that were issued.
-const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
+const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; for a tag in several databases, add all this and one block once for each of them; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
 
 // generously is what to add to the highest number that is found: IDs that are on their way
 // to a table, and ranges of which no ID is in one yet.

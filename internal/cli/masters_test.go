@@ -167,3 +167,47 @@ func TestMastersWords(t *testing.T) {
 	leafOK(t, with(append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
 	leafOK(t, with("next", "order")...)
 }
+
+// TestLostRowAsTheTextsSay: a database of a tag is lost, and so is a node that took IDs there which no table has yet. The row is made
+// again on a machine that knows nothing, with the number that the refusal says to find. No ID repeats, although the IDs of a row lie
+// further apart than its numbers.
+func TestLostRowAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	folder, node, gone, command, seen := t.TempDir(), dataDir(t), dataDir(t), dataDir(t), distinct{}
+	with := func(dir string, words ...string) []string {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			words = append(words, "--store", name+"=sqlite:"+filepath.Join(folder, name+".db"))
+		}
+		return append(words, "--tag-rule", "order=a,b,c,d*1000", "--data-dir", dir)
+	}
+	take := func(dir string, words ...string) (highest int64) {
+		t.Helper()
+		for word := range strings.FieldsSeq(leafOK(t, with(dir, append([]string{"next", "order"}, words...)...)...)) {
+			id, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.add(t, []int64{id})
+			highest = max(highest, id)
+		}
+		return highest
+	}
+	const step, held = 1000, 5000
+	leafOK(t, with(node, "schema", "apply")...)
+	leafOK(t, with(node, "tag", "create", "order", "--step", strconv.Itoa(step), "--fixed-step")...)
+	inTables := take(node, "-n", "10")
+	const starts = 2 // one of each node
+	take(gone, "-n", strconv.Itoa(held))
+	leafOK(t, with(node, "tag", "set", "order~2of4~1000", "--max-id", "20")...) // others have taken IDs there
+	operate(t, "sqlite:"+filepath.Join(folder, "a.db"), "DELETE FROM leaf_alloc", "DELETE FROM leaf_repair", "DELETE FROM leaf_repair_node")
+
+	says := leafFails(t, regexp.MustCompile(`(?s)(row "order~1of4~1000" is not there.*)`), with(command, "tag", "create", "order")...)
+	times, block := 1, 0
+	if m := regexp.MustCompile(`plus (\d+) times the sum of one block, (\d+), `).FindStringSubmatch(says); m != nil {
+		times, _ = strconv.Atoi(m[1])
+		block, _ = strconv.Atoi(m[2])
+	}
+	start := inTables + int64(times)*(int64(block)+3*step*starts+held)
+	leafOK(t, with(command, "tag", "create", "order", "--step", strconv.Itoa(step), "--start", strconv.FormatInt(start, 10))...)
+	take(command, "-n", strconv.Itoa(held))
+}

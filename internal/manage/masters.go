@@ -130,8 +130,8 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 	case len(missing) == 0:
 		return nil, fmt.Errorf("%w: tag %q exists: its rows are %s", leaf.ErrConflict, row.Tag, strings.Join(k.parts, ", "))
 	case row.Start < begun:
-		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use a --start above every ID of the tag in your own tables, "+
-			"with all that clients and nodes may still hold, and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], max(begun, end))
+		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
+			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
 	case row.Start < end:
 		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more", leaf.ErrConflict, row.Tag, end, row.Start, end)
 	}
