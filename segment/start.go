@@ -50,12 +50,14 @@ func (r NewRow) LeastStart(known int64) int64 {
 // StartOfNodes is what to add to the lowest start that is known to be safe. A row that was
 // deleted with leaf tag delete, and the cluster fence, know all numbers, up to whole; nodes know
 // those of nodes that can be asked.
-func StartOfNodes(known, whole int64) string {
+func StartOfNodes(known, whole int64) string { return startOfNodes(known, whole, generously) }
+
+func startOfNodes(known, whole int64, add string) string {
 	if known <= whole {
 		return ""
 	}
 	return ". This start is above all that nodes have told. One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
-		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + generously
+		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + add
 }
 
 // CheckDelete returns leaf.ErrConflict if a row with this max_id must not be deleted: below 0 it does not show where the

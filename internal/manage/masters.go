@@ -44,6 +44,9 @@ func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row seg
 		return Tag{}, err
 	}
 	missing, err := known.check(row)
+	if err == nil {
+		err = c.askMasters(ctx, known, missing, row)
+	}
 	if err != nil {
 		return Tag{}, err
 	}
@@ -53,7 +56,7 @@ func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row seg
 		if of.Start, err = m.Start(i, row.Start); err != nil {
 			return Tag{}, err
 		}
-		if err := c.create(ctx, of); err != nil {
+		if err := c.insert(ctx, of); err != nil {
 			return Tag{}, fmt.Errorf("row %q of tag %q, which counts its own numbers: %w; run the command again: rows that are there stay as they are", parts[i], row.Tag, err)
 		}
 		if err := made(c.TagChanged(ctx, parts[i])); err != nil {
@@ -89,15 +92,18 @@ type mastersKnown struct {
 
 	others  int64 // the end of the IDs of rows of the tag that the rule does not use
 	missing int64 // the end of the IDs of parts that are not there
+	told    bool  // only nodes have told the end of one of them, and another node may know a higher one
 }
 
-// note takes over that numbers of a row with this name, of the tag, are in use below high.
-func (k *mastersKnown) note(name string, high int64) {
+// note takes over that numbers of a row with this name, of the tag, are in use below high. Up to whole that is from what knows all
+// numbers of the row.
+func (k *mastersKnown) note(name string, high, whole int64) {
 	_, end := segment.EndOf(name, high)
 	switch _, there := k.rows[name]; {
 	case there: // its next number is what its row says
 	case slices.Contains(k.parts, name):
 		k.missing = max(k.missing, end)
+		k.told = k.told || high > whole
 	default:
 		k.others = max(k.others, end)
 	}
@@ -133,9 +139,44 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
 			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
 	case row.Start < end:
-		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more", leaf.ErrConflict, row.Tag, end, row.Start, end)
+		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, k.caution(end))
 	}
 	return missing, nil
+}
+
+// caution is what to add to end, the lowest start that is known to be safe.
+func (k *mastersKnown) caution(end int64) string {
+	if !k.told {
+		return ""
+	}
+	return k.masters.StartOfNodes(end, 0)
+}
+
+// askMasters refuses a start below an ID of a missing part that another node knows, as create does for a tag in one database.
+func (c *Catalog) askMasters(ctx context.Context, k *mastersKnown, missing []int, row segment.NewRow) error {
+	for _, i := range missing {
+		part := k.parts[i]
+		if c.Mark(part).High == 0 {
+			continue
+		}
+		alloc, err := c.Engine(ctx)
+		if err != nil {
+			return err
+		}
+		known, whole, all, err := askNodes(ctx, alloc, part)
+		end := k.masters.End(i, known)
+		switch {
+		case err != nil:
+			return err
+		case row.Start >= end:
+		case all:
+			return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s",
+				leaf.ErrConflict, row.Tag, end, row.Start, k.masters.StartOfNodes(known, whole))
+		default:
+			return errNotAll(part, row.Start)
+		}
+	}
+	return nil
 }
 
 // readMasters reads what all databases of the rule, this node and the cluster fence know of a tag.
@@ -143,13 +184,14 @@ func (c *Catalog) readMasters(ctx context.Context, tag string, m *segment.Master
 	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
 	defer cancel()
 	k := &mastersKnown{masters: m, parts: parts, rows: map[string]int64{}}
-	said := map[string]int64{tag: 0} // by name of a row
+	type ends struct{ high, whole int64 }
+	said := map[string]ends{tag: {}} // by name of a row
 	for _, part := range parts {
-		said[part] = 0
+		said[part] = ends{}
 	}
-	say := func(name string, high int64) {
+	say := func(name string, high, whole int64) {
 		if of, _ := segment.EndOf(name, 0); of == tag {
-			said[name] = max(said[name], high)
+			said[name] = ends{max(said[name].high, high, whole), max(said[name].whole, whole)}
 		}
 	}
 	for i, s := range c.Stores {
@@ -160,28 +202,28 @@ func (c *Catalog) readMasters(ctx context.Context, tag string, m *segment.Master
 			return nil, StoreError(fmt.Errorf("look for tag %q on the board of store %q: %w", tag, c.storeName(i), err))
 		}
 	}
-	for name, high := range said {
-		high = max(high, c.Mark(name).High)
+	for name := range said {
+		end := int64(0)
 		if c.ClusterEnd != nil {
-			end, err := c.ClusterEnd(ctx, name)
-			if err != nil {
+			var err error
+			if end, err = c.ClusterEnd(ctx, name); err != nil {
 				return nil, fmt.Errorf("look for tag %q in the cluster fence: %w", name, err)
 			}
-			high = max(high, end)
 		}
-		k.note(name, high)
+		say(name, c.Mark(name).High, end)
+		k.note(name, said[name].high, said[name].whole)
 	}
 	return k, nil
 }
 
-func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag string, say func(name string, high int64)) error {
+func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag string, say func(name string, high, whole int64)) error {
 	s := c.Stores[store]
 	row, err := s.Lookup(ctx, tag)
 	switch {
 	case errors.Is(err, segment.ErrSchema):
 		return nil // without a table there are no rows
 	case err == nil:
-		say(tag, row.MaxID)
+		say(tag, row.MaxID, row.MaxID)
 	case !errors.Is(err, leaf.ErrUnknownTag):
 		return err
 	}
@@ -199,7 +241,7 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 			case slices.Contains(k.parts, row.Tag) && c.Router.Route(row.Tag) == store:
 				k.rows[row.Tag] = row.MaxID
 			default:
-				say(row.Tag, row.MaxID)
+				say(row.Tag, row.MaxID, row.MaxID)
 			}
 			after = row.Tag
 		}
@@ -213,7 +255,7 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 const partsAfter = "~"
 
 // readBoard says what nodes have told the board of a database, if it has one.
-func readBoard(ctx context.Context, s Store, say func(name string, high int64)) error {
+func readBoard(ctx context.Context, s Store, say func(name string, high, whole int64)) error {
 	board, ok := s.(interface {
 		Notices(ctx context.Context) ([]segment.Notice, error)
 		AllAnswers(ctx context.Context) ([]segment.Answer, error)
@@ -226,14 +268,18 @@ func readBoard(ctx context.Context, s Store, say func(name string, high int64)) 
 		return nil
 	}
 	for _, x := range answers {
-		say(x.Tag, x.High)
+		whole := int64(0)
+		if x.Node == segment.DeletedRow {
+			whole = x.High
+		}
+		say(x.Tag, x.High, whole)
 	}
 	if err != nil {
 		return err
 	}
 	notices, err := board.Notices(ctx)
 	for _, n := range notices {
-		say(n.Tag, max(n.Regress, n.Repaired))
+		say(n.Tag, max(n.Regress, n.Repaired), 0)
 	}
 	return err
 }

@@ -14,22 +14,36 @@ import (
 // tables are missing by which nodes are asked, a start above all that is known is the operator's word, and the refusal of a
 // lower one names no number. A call that failed is no such case: the nodes may answer the next one.
 func checkStart(ctx context.Context, alloc *segment.Allocator, row segment.NewRow) error {
-	tag, start := row.Tag, row.Start
-	plan, err := alloc.PlanRepair(ctx, tag, 0)
-	if err != nil && !errors.Is(err, segment.ErrSchema) {
+	known, whole, all, err := askNodes(ctx, alloc, row.Tag)
+	switch {
+	case err != nil:
 		return err
+	case row.Start >= known:
+		return nil
+	case all:
+		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
+			leaf.ErrConflict, row.Tag, known, row.Start, row.LeastStart(known), segment.StartOfNodes(known, whole))
 	}
-	known := max(alloc.Mark(tag).High, plan.Posted, plan.Deleted, plan.ClusterFence)
+	return errNotAll(row.Tag, row.Start)
+}
+
+// askNodes returns the end of the numbers of a tag, as far as this node, its databases and all nodes know, and up to where the
+// row of a deleted tag and the cluster fence know it. all reports whether every node was asked.
+func askNodes(ctx context.Context, alloc *segment.Allocator, tag string) (known, whole int64, all bool, err error) {
+	plan, err := alloc.PlanRepair(ctx, tag, 0)
+	all = err == nil && plan.Refused == ""
+	if err != nil && !errors.Is(err, segment.ErrSchema) {
+		return 0, 0, false, err
+	}
+	whole = max(plan.Deleted, plan.ClusterFence)
+	known = max(alloc.Mark(tag).High, plan.Posted, whole)
 	for _, n := range plan.Nodes {
 		known = max(known, n.End)
 	}
-	switch {
-	case start >= known:
-		return nil
-	case err == nil && plan.Refused == "":
-		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
-			leaf.ErrConflict, tag, known, start, row.LeastStart(known), segment.StartOfNodes(known, max(plan.Deleted, plan.ClusterFence)))
-	}
+	return known, whole, all, nil
+}
+
+func errNotAll(tag string, start int64) error {
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
 		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but a start above every number of the tag in your own tables, "+
 		"with all that clients and nodes may still hold, is safe", leaf.ErrConflict, tag, start)

@@ -1,0 +1,88 @@
+package manage_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/driver/memory"
+	"github.com/leaf-idgen/leaf/internal/manage"
+	"github.com/leaf-idgen/leaf/segment"
+)
+
+// mastersNode starts an engine whose tag order lives in two databases, and returns it and its operations.
+func mastersNode(t *testing.T, a, b *memory.Store) (*segment.Allocator, manage.Backend) {
+	t.Helper()
+	dir, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "a", Store: a}, {Name: "b", Store: b}}, []segment.TagRule{{Pattern: "order", Store: "a,b*1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.RecordRule(router.Binding(0)), b.RecordRule(router.Binding(1))); err != nil {
+		t.Fatal(err)
+	}
+	alloc, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID(), FixedStep: true, LoadTimeout: time.Second})
+	if err == nil {
+		err = alloc.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(alloc.Close(context.Background()), dir.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return alloc, manage.On(site{catalog: &manage.Catalog{
+		Stores: []manage.Store{a, b}, Router: router, Timeout: 5 * time.Second, Mark: alloc.Mark,
+		Engine: func(context.Context) (*segment.Allocator, error) { return alloc, nil }, TagChanged: alloc.Refresh,
+	}})
+}
+
+// TestCreateLostRowAsTheTextsSay: a row of a tag in two databases vanished, and another node has taken more of it than the one that
+// makes it again. What the refusals say leads to a start above both: each number that they name is an ID, as --start is.
+func TestCreateLostRowAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memory.New(), memory.New()
+		const part = "order~2of2~1000"
+		one, do := mastersNode(t, a, b)
+		other, _ := mastersNode(t, a, b)
+		row := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+		if _, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row}); err != nil {
+			t.Fatal(err)
+		}
+		for i, alloc := range []*segment.Allocator{one, other} {
+			if _, err := alloc.NextN(t.Context(), part, 1+50*i); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		b.Remove(part)
+		says := regexp.MustCompile(`use --start (\d+) or more(?:\. Nodes have told this number\. One that is stopped.* use --start with that number plus 2 times the sum of one block, 1000, three times)`)
+		for range 3 {
+			_, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row})
+			if err == nil {
+				break
+			}
+			m := says.FindStringSubmatch(err.Error())
+			if !errors.Is(err, leaf.ErrConflict) || m == nil {
+				t.Fatal(err)
+			}
+			row.Start, _ = strconv.ParseInt(m[1], 10, 64)
+		}
+		made, err := b.Lookup(t.Context(), part)
+		if high := max(one.Mark(part).High, other.Mark(part).High); err != nil || made.MaxID < high {
+			t.Errorf("the row begins at %d, %v; want %d or more", made.MaxID, err, high)
+		}
+	})
+}
