@@ -165,10 +165,8 @@ func (m *Masters) Generously() string {
 	return fmt.Sprintf("plus %d times the sum of one block, %d, three times "+LargestRange+", and what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously", len(m.Stores), m.Block)
 }
 
-// StartOfNodes is segment.StartOfNodes for a tag in several databases; known and whole are ends of IDs, or both numbers of a row.
-func (m *Masters) StartOfNodes(known, whole int64) string {
-	return startOfNodes(known, whole, "that number "+m.Generously())
-}
+// StartOfNodes is segment.StartOfNodes for a tag in several databases.
+func (m *Masters) StartOfNodes() string { return startOfNodes("that number " + m.Generously()) }
 
 // parseMasters reads NAME,NAME*BLOCK. names is nil if the text is not of this form.
 func parseMasters(text string) (names []string, block int64) {

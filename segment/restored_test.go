@@ -219,7 +219,7 @@ func createBesideALostNode(t *testing.T, stopped bool) {
 	switch {
 	case !stopped && strings.Contains(says, "If one is gone with its data directory, take this start or the highest number of the tag in your own tables"):
 		again.Start = max(again.Start, inTables+3*10*2)
-	case stopped && strings.Contains(says, "One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again"):
+	case stopped && strings.Contains(says, "a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again"):
 		node(t, s, d, segment.Config{NodeID: "b", FixedStep: true})
 		time.Sleep(2 * time.Minute)
 		refused()

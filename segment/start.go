@@ -16,14 +16,11 @@ const DeletedRow = "deleted-row"
 // the row is written and before it is committed, so that a Delete at the same moment is
 // seen.
 func (r NewRow) CheckStart(n Notice, answers []Answer) error {
-	known, table, deleted := n.Repaired, "leaf_repair", int64(0)
+	known, table := n.Repaired, "leaf_repair"
 	if n.Regress > known {
 		known = n.Regress
 	}
 	for _, x := range answers {
-		if x.Node == DeletedRow {
-			deleted = x.High
-		}
 		if x.High > known {
 			known, table = x.High, "leaf_repair_node"
 		}
@@ -33,7 +30,7 @@ func (r NewRow) CheckStart(n Notice, answers []Answer) error {
 		return fmt.Errorf("%w: tag %q has the number %d in %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, r.Tag, known, table, int64(MaxMaxID))
 	case r.Start < known:
 		return fmt.Errorf("%w: the tag was there before: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
-			leaf.ErrConflict, r.Tag, known, r.Start, r.LeastStart(known), StartOfNodes(known, deleted))
+			leaf.ErrConflict, r.Tag, known, r.Start, r.LeastStart(known), StartOfNodes())
 	}
 	return nil
 }
@@ -47,16 +44,12 @@ func (r NewRow) LeastStart(known int64) int64 {
 	return known
 }
 
-// StartOfNodes is what to add to the lowest start that is known to be safe. A row that was
-// deleted with leaf tag delete, and the cluster fence, know all numbers, up to whole; nodes know
-// those of nodes that can be asked.
-func StartOfNodes(known, whole int64) string { return startOfNodes(known, whole, generously) }
+// StartOfNodes is what to add to the lowest start that is known to be safe: only a row that was deleted with leaf tag delete
+// has left where all its numbers end.
+func StartOfNodes() string { return startOfNodes(generously) }
 
-func startOfNodes(known, whole int64, add string) string {
-	if known <= whole {
-		return ""
-	}
-	return ". This start is above all that nodes have told. One that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
+func startOfNodes(add string) string {
+	return ". This start is above all that nodes have told. If the row was not deleted with leaf tag delete, a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
 		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + add
 }
 

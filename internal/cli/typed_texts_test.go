@@ -32,6 +32,7 @@ var typedBy = map[string]string{
 	"serve":                           "TestScripts", // node.txtar
 	"tag create":                      "TestCreateAgainAsTheTextSays",
 	"tag create --start":              "TestLostDatabaseAsTheTextSays",
+	"tag delete":                      "TestScripts", // tag.txtar
 	"tag repair":                      "TestRepairAsTheTextsSay",
 	"tag repair --above":              "TestRepairAsTheTextsSay",
 	"tag repair --plan":               "TestRepairAsTheTextsSay",

@@ -92,18 +92,15 @@ type mastersKnown struct {
 
 	others  int64 // the end of the IDs of rows of the tag that the rule does not use
 	missing int64 // the end of the IDs of parts that are not there
-	told    bool  // only nodes have told the end of one of them, and another node may know a higher one
 }
 
-// note takes over that numbers of a row with this name, of the tag, are in use below high. Up to whole that is from what knows all
-// numbers of the row.
-func (k *mastersKnown) note(name string, high, whole int64) {
+// note takes over that numbers of a row with this name, of the tag, are in use below high.
+func (k *mastersKnown) note(name string, high int64) {
 	_, end := segment.EndOf(name, high)
 	switch _, there := k.rows[name]; {
 	case there: // its next number is what its row says
 	case slices.Contains(k.parts, name):
 		k.missing = max(k.missing, end)
-		k.told = k.told || high > whole
 	default:
 		k.others = max(k.others, end)
 	}
@@ -139,17 +136,17 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
 			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
 	case row.Start < end:
-		return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, k.caution(end))
+		caution := ""
+		if k.missing > 0 {
+			caution = k.masters.StartOfNodes()
+		}
+		return nil, k.tooLow(row, end, caution)
 	}
 	return missing, nil
 }
 
-// caution is what to add to end, the lowest start that is known to be safe.
-func (k *mastersKnown) caution(end int64) string {
-	if !k.told {
-		return ""
-	}
-	return k.masters.StartOfNodes(end, 0)
+func (k *mastersKnown) tooLow(row segment.NewRow, end int64, caution string) error {
+	return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, caution)
 }
 
 // askMasters refuses a start below an ID of a missing part that another node knows, as create does for a tag in one database.
@@ -163,15 +160,14 @@ func (c *Catalog) askMasters(ctx context.Context, k *mastersKnown, missing []int
 		if err != nil {
 			return err
 		}
-		known, whole, all, err := askNodes(ctx, alloc, part)
+		known, all, err := askNodes(ctx, alloc, part)
 		end := k.masters.End(i, known)
 		switch {
 		case err != nil:
 			return err
 		case row.Start >= end:
 		case all:
-			return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s",
-				leaf.ErrConflict, row.Tag, end, row.Start, k.masters.StartOfNodes(known, whole))
+			return k.tooLow(row, end, k.masters.StartOfNodes())
 		default:
 			return errNotAll(part, row.Start)
 		}
@@ -184,14 +180,13 @@ func (c *Catalog) readMasters(ctx context.Context, tag string, m *segment.Master
 	ctx, cancel := context.WithTimeout(ctx, 10*c.Timeout)
 	defer cancel()
 	k := &mastersKnown{masters: m, parts: parts, rows: map[string]int64{}}
-	type ends struct{ high, whole int64 }
-	said := map[string]ends{tag: {}} // by name of a row
+	said := map[string]int64{tag: 0} // by name of a row
 	for _, part := range parts {
-		said[part] = ends{}
+		said[part] = 0
 	}
-	say := func(name string, high, whole int64) {
+	say := func(name string, high int64) {
 		if of, _ := segment.EndOf(name, 0); of == tag {
-			said[name] = ends{max(said[name].high, high, whole), max(said[name].whole, whole)}
+			said[name] = max(said[name], high)
 		}
 	}
 	for i, s := range c.Stores {
@@ -202,28 +197,28 @@ func (c *Catalog) readMasters(ctx context.Context, tag string, m *segment.Master
 			return nil, StoreError(fmt.Errorf("look for tag %q on the board of store %q: %w", tag, c.storeName(i), err))
 		}
 	}
-	for name := range said {
-		end := int64(0)
+	for name, high := range said {
+		high = max(high, c.Mark(name).High)
 		if c.ClusterEnd != nil {
-			var err error
-			if end, err = c.ClusterEnd(ctx, name); err != nil {
+			end, err := c.ClusterEnd(ctx, name)
+			if err != nil {
 				return nil, fmt.Errorf("look for tag %q in the cluster fence: %w", name, err)
 			}
+			high = max(high, end)
 		}
-		say(name, c.Mark(name).High, end)
-		k.note(name, said[name].high, said[name].whole)
+		k.note(name, high)
 	}
 	return k, nil
 }
 
-func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag string, say func(name string, high, whole int64)) error {
+func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag string, say func(name string, high int64)) error {
 	s := c.Stores[store]
 	row, err := s.Lookup(ctx, tag)
 	switch {
 	case errors.Is(err, segment.ErrSchema):
 		return nil // without a table there are no rows
 	case err == nil:
-		say(tag, row.MaxID, row.MaxID)
+		say(tag, row.MaxID)
 	case !errors.Is(err, leaf.ErrUnknownTag):
 		return err
 	}
@@ -241,7 +236,7 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 			case slices.Contains(k.parts, row.Tag) && c.Router.Route(row.Tag) == store:
 				k.rows[row.Tag] = row.MaxID
 			default:
-				say(row.Tag, row.MaxID, row.MaxID)
+				say(row.Tag, row.MaxID)
 			}
 			after = row.Tag
 		}
@@ -255,7 +250,7 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 const partsAfter = "~"
 
 // readBoard says what nodes have told the board of a database, if it has one.
-func readBoard(ctx context.Context, s Store, say func(name string, high, whole int64)) error {
+func readBoard(ctx context.Context, s Store, say func(name string, high int64)) error {
 	board, ok := s.(interface {
 		Notices(ctx context.Context) ([]segment.Notice, error)
 		AllAnswers(ctx context.Context) ([]segment.Answer, error)
@@ -268,18 +263,14 @@ func readBoard(ctx context.Context, s Store, say func(name string, high, whole i
 		return nil
 	}
 	for _, x := range answers {
-		whole := int64(0)
-		if x.Node == segment.DeletedRow {
-			whole = x.High
-		}
-		say(x.Tag, x.High, whole)
+		say(x.Tag, x.High)
 	}
 	if err != nil {
 		return err
 	}
 	notices, err := board.Notices(ctx)
 	for _, n := range notices {
-		say(n.Tag, max(n.Regress, n.Repaired), 0)
+		say(n.Tag, max(n.Regress, n.Repaired))
 	}
 	return err
 }

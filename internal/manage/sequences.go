@@ -102,7 +102,7 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 		return fmt.Errorf("%w: sequence %q exists", leaf.ErrConflict, q.Name)
 	case high > q.Start:
 		return fmt.Errorf("%w: this node has issued numbers of sequence %q whose rows are not there, so --start %d could repeat some; use another name for a new sequence; to have this one again, use --start %d or more%s",
-			leaf.ErrConflict, q.Name, q.Start, high, segment.StartOfNodes(high, 0))
+			leaf.ErrConflict, q.Name, q.Start, high, segment.StartOfNodes())
 	case end > q.Start:
 		return fmt.Errorf("%w: sequence %q has issued numbers already, and its row %q is not there. If the row was lost with its database, no node can say which numbers it has issued: use a --start above every number of the sequence "+
 			"in your own tables, with all that clients may still hold, and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, q.Name, missing, end)

@@ -14,7 +14,7 @@ import (
 // tables are missing by which nodes are asked, a start above all that is known is the operator's word, and the refusal of a
 // lower one names no number. A call that failed is no such case: the nodes may answer the next one.
 func checkStart(ctx context.Context, alloc *segment.Allocator, row segment.NewRow) error {
-	known, whole, all, err := askNodes(ctx, alloc, row.Tag)
+	known, all, err := askNodes(ctx, alloc, row.Tag)
 	switch {
 	case err != nil:
 		return err
@@ -22,25 +22,24 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, row segment.NewRo
 		return nil
 	case all:
 		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
-			leaf.ErrConflict, row.Tag, known, row.Start, row.LeastStart(known), segment.StartOfNodes(known, whole))
+			leaf.ErrConflict, row.Tag, known, row.Start, row.LeastStart(known), segment.StartOfNodes())
 	}
 	return errNotAll(row.Tag, row.Start)
 }
 
-// askNodes returns the end of the numbers of a tag, as far as this node, its databases and all nodes know, and up to where the
-// row of a deleted tag and the cluster fence know it. all reports whether every node was asked.
-func askNodes(ctx context.Context, alloc *segment.Allocator, tag string) (known, whole int64, all bool, err error) {
+// askNodes returns the end of the numbers of a tag, as far as this node, its databases and all nodes know. all reports whether
+// every node was asked.
+func askNodes(ctx context.Context, alloc *segment.Allocator, tag string) (known int64, all bool, err error) {
 	plan, err := alloc.PlanRepair(ctx, tag, 0)
 	all = err == nil && plan.Refused == ""
 	if err != nil && !errors.Is(err, segment.ErrSchema) {
-		return 0, 0, false, err
+		return 0, false, err
 	}
-	whole = max(plan.Deleted, plan.ClusterFence)
-	known = max(alloc.Mark(tag).High, plan.Posted, whole)
+	known = max(alloc.Mark(tag).High, plan.Posted, plan.Deleted, plan.ClusterFence)
 	for _, n := range plan.Nodes {
 		known = max(known, n.End)
 	}
-	return known, whole, all, nil
+	return known, all, nil
 }
 
 func errNotAll(tag string, start int64) error {
