@@ -16,7 +16,7 @@ func Repeated(ranges []leaf.Range) (again []int64) {
 		return true
 	}}}
 	for _, r := range ranges {
-		if err := l.add(s, issue{r, &Node{}, 1}); err != nil {
+		if err := l.add(s, issue{r, &Node{}, 1, 0}); err != nil {
 			panic(err)
 		}
 	}

@@ -20,9 +20,9 @@ var (
 		world.CallDoubled, world.UnsyncedLost, world.UnsyncedTorn, world.RenameUndone,
 		world.DatabaseDown, world.DatabaseSlow, world.CommitError, world.CallHangs, world.ListCut, world.RowLocked,
 		world.Failover, world.FailoverLoses, world.Restored, world.SplitBrain,
-		world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
+		world.DirectoryLost, world.RowCreated, world.RowDeleted, world.RowRecreated, world.StepEdited, world.StepHostile,
 		world.FenceDown, world.FenceMute, fenceFull, world.FenceWiped, world.FenceRestored,
-		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairRefused,
+		LinkTrouble, databaseTrouble, rowLocking, powerCutPlanned, ImageRestored, PowerCut, Degraded, Repaired, RepairedDeleted, RepairedAbove, RepairRefused,
 		wipePlanned, WipedAnswering, FenceAway, FenceRebuilt, ApplicationKilled, ApplicationPaused, ApplicationWeather,
 	}
 	orderKinds = []world.Kind{SlotsDown, SlotsCut, SlotsWeather, SlotsUnsure, SlotDeleted, SlotsForgotten, SlotsWiped, SlotsRenamed}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/sim/world"
@@ -29,6 +30,7 @@ type issue struct {
 	ids  leaf.Range
 	node *Node
 	life int
+	at   time.Duration // when it got them
 }
 
 // AllowedViolation says that IDs of a series may repeat between two nodes (or two lives of one),
@@ -110,12 +112,18 @@ func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
 	return nil
 }
 
-// highest returns the largest ID of the series, 0 if there is none.
-func (l *ledger) highest(s Series) (id int64) {
+// inTables returns the largest ID of the series that was issued up to a moment, and when that was, and how many were issued since
+// that moment.
+func (l *ledger) inTables(s Series, upTo time.Duration) (id int64, at time.Duration, later int64) {
 	if is := l.issued[s]; is != nil {
 		for _, i := range is.all {
-			id = max(id, i.ids.Hi-1)
+			switch {
+			case i.at > upTo:
+				later += i.ids.Len()
+			case i.ids.Hi-1 > id:
+				id, at = i.ids.Hi-1, i.at
+			}
 		}
 	}
-	return id
+	return id, at, later
 }

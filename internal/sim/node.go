@@ -52,6 +52,7 @@ func (n *Node) Start() {
 	}
 	n.Kill() // what died by itself
 	n.starts++
+	n.World.starts = append(n.World.starts, n.World.sched.Elapsed())
 	p := n.Machine.Boot()
 	n.Proc, n.engines = p, nil
 	n.World.sched.Note(n.Name, "starts", int64(n.starts))
@@ -130,7 +131,7 @@ func (n *Node) exit(p *sched.Process) {
 // Issued records IDs that a client got from this node's current process.
 func (n *Node) Issued(s Series, ids leaf.Range) {
 	n.World.sched.Note(n.Name, s.Mode+" "+s.Tag+s.Entity, ids.Lo, ids.Hi)
-	if err := n.World.ledger.add(s, issue{ids, n, n.starts}); err != nil {
+	if err := n.World.ledger.add(s, issue{ids, n, n.starts, n.World.sched.Elapsed()}); err != nil {
 		n.World.Failf("%v", err)
 	}
 }

@@ -26,6 +26,7 @@ type segmentMode struct {
 	owners    *owners          // nil: no tag is in strict order
 	periods   *periods         // nil: no numbers begin anew
 	sequences *sequences       // nil: there is no sequence
+	lost      []string         // identities of data directories that are lost
 	stopped   map[string]bool  // tags that a regress or a repair took stock from
 	floors    map[string]int64 // the numbers below which a repair said that nothing is issued, by tag
 	exposures
@@ -36,6 +37,7 @@ type tag struct {
 	name   string
 	db     *world.Database
 	step   int64  // as it should be
+	most   int64  // the largest one that the row ever had, and the largest max_step
 	strict bool   // it is in strict order
 	period string // in which its numbers begin anew, "" if they do not
 	exists bool
@@ -100,6 +102,7 @@ func newSegment(w *World, only string, start time.Time) mode {
 		}
 	}
 	m.cfg.FixedStep = rng.IntN(3) == 0
+	m.cfg.MaxStep = []int64{2_000, 1_000_000}[rng.IntN(2)]
 	m.cfg.KeepUnused = rng.IntN(4) == 0
 	steps := []int64{1, 3, 7, 10, 30, 60, 100, 1000}
 	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
@@ -150,7 +153,7 @@ func (m *segmentMode) makeFence() {
 
 // create inserts the row of a new tag.
 func (m *segmentMode) create(name string, step int64) {
-	t := &tag{name: name, step: step, strict: m.owners != nil && len(m.tags) < 2, exists: true, db: m.dbs[m.router(nil).Route(name)]}
+	t := &tag{name: name, step: step, most: step, strict: m.owners != nil && len(m.tags) < 2, exists: true, db: m.dbs[m.router(nil).Route(name)]}
 	if m.periods != nil {
 		t.period = m.periods.unit()
 	}
@@ -203,7 +206,7 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	var err error
 	cfg := m.cfg
 	cfg.Runtime, cfg.Alarms = p, e
-	cfg.NodeID = identity(n)
+	cfg.NodeID = n.Disk.Identity
 	if m.owners != nil {
 		if e.slots, err = m.owners.open(n, p); err != nil {
 			return nil, err
@@ -227,14 +230,6 @@ func (m *segmentMode) open(n *Node, p *sched.Process) (engine, error) {
 	e.latchesLast(s.before)
 	s.engine = e
 	return e, nil
-}
-
-// identity returns that of the node's disk, which a copy has, too.
-func identity(n *Node) string {
-	for n.ClonedFrom != nil {
-		n = n.ClonedFrom
-	}
-	return n.Name
 }
 
 // refused implements mode: a supervisor starts the process again, and an operator

@@ -62,6 +62,13 @@ func (x exposure) covers(a, b *segmentNode, tag string, id int64) bool {
 	return x.of.was(tag, id, 0, x.began) && other.was(tag, id, x.began, ended)
 }
 
+// endAbove ends what is exposed of a tag from a number on.
+func (x *exposures) endAbove(tag string, floor int64) {
+	for i, e := range x.exposed[tag] {
+		x.exposed[tag][i].ids.Hi = min(e.ids.Hi, floor)
+	}
+}
+
 // exposures knows all of them.
 type exposures struct {
 	mode    *segmentMode

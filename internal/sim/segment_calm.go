@@ -31,7 +31,7 @@ func (m *segmentMode) heal() {
 	}
 	for _, t := range m.tags {
 		if _, ok := t.db.Row(t.name); t.exists && !ok { // it went with the losing side
-			t.db.Put(world.RowRecreated, t.row(m.known(t)), false)
+			t.db.Put(world.RowRecreated, t.row(m.told(t)), false)
 		} else {
 			t.exists = ok
 		}

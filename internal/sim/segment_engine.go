@@ -41,7 +41,7 @@ type segmentEngine struct {
 	version map[string]int64 // of the entries that were read last, by tag
 	opened  int              // how often the cluster fence had lost something at the last Open
 	found   bool             // it knows that the cluster fence lost something, and has not merged since
-	missed  map[string]int64 // the ends of repairs that the node was not on the list for, by tag
+	missed  map[string]int64 // the ends of repairs that did not reach the node, by tag
 	told    map[string]period
 	mayTake map[string]int64 // of each tag with a period, the latest one that the process may have taken ranges of
 	mending bool             // an operator repairs a tag through it

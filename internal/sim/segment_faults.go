@@ -16,6 +16,7 @@ const (
 	Degraded        world.Kind = "ranges taken without the cluster fence (degrade)"
 	Repaired        world.Kind = "latched tag repaired"
 	RepairedDeleted world.Kind = "latched tag without a row released"
+	RepairedAbove   world.Kind = "latched tag repaired above what the tables have"
 	RepairRefused   world.Kind = "repair refused because a node does not answer"
 	WipedAnswering  world.Kind = "cluster fence wiped while it answered"
 	FenceAway       world.Kind = "commits lost while, or just after, the cluster fence was away"
@@ -45,6 +46,7 @@ func (m *segmentMode) faults() []fault {
 		{ImageRestored, 1, m.onDB(m.restoreImage)},
 		{powerCutPlanned, 4, m.onDB(m.powerCut)},
 		{world.SplitBrain, 2, m.onDB(m.splitBrain)},
+		{world.DirectoryLost, 2, w.onStopped(m.loseDirectory)},
 		{world.RowRecreated, 3, m.onTag(m.recreate)},
 		{world.RowDeleted, 2, m.onTag(m.remove)},
 		{world.RowCreated, 2, func() bool {
@@ -266,6 +268,7 @@ func (m *segmentMode) edit(t *tag, k world.Kind, step int64) bool {
 			row.Options.MinStep, row.Options.MaxStep, row.Options.FixedStep = 1+m.w.rng.Int64N(50), 50+m.w.rng.Int64N(500), m.w.rng.IntN(3) == 0
 		}
 	}
+	t.most = max(t.most, row.Step, row.Options.MinStep, row.Options.MaxStep)
 	t.db.Put(k, row, false)
 	m.tell(t)
 	return true

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leaf-idgen/leaf/internal/sim/world"
@@ -161,6 +162,16 @@ func (m *segmentMode) forgetRepairs(d *world.Database) {
 	}
 }
 
+// loseDirectory takes a node's data directory away, and another node takes its place. At times the primary is lost with it.
+func (m *segmentMode) loseDirectory(n *Node) bool {
+	m.lost = append(m.lost, n.Disk.Identity)
+	n.Disk.Lose(fmt.Sprintf("%s-%d", n.Name, len(m.lost)))
+	if d := m.dbs[m.w.rng.IntN(len(m.dbs))]; m.w.rng.IntN(2) == 0 && !d.Down() && !d.IsSplit() {
+		m.failover(d, world.FailoverLoses, 1+m.w.rng.IntN(20))
+	}
+	return true
+}
+
 // powerCut waits for a reservation, ends some nodes a moment later, and goes on with a
 // replica that misses the last commits.
 func (m *segmentMode) powerCut(d *world.Database) bool {
@@ -254,7 +265,7 @@ func (m *segmentMode) restoreRow(t *tag) {
 		return
 	}
 	m.drop()
-	t.db.Put(world.RowRecreated, t.row(m.known(t)), false)
+	t.db.Put(world.RowRecreated, t.row(m.told(t)), false)
 	m.tell(t)
 	t.exists = true
 }

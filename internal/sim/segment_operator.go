@@ -68,14 +68,30 @@ func (m *segmentMode) tag(name string) *tag {
 	return nil
 }
 
-// known returns a number above all that are in use, as far as people can find out:
-// above the largest ID in their tables, and above the fences of all nodes that run.
-func (m *segmentMode) known(t *tag) int64 {
-	above := m.w.ledger.highest(t.series()) + 1
+// told returns the lowest start of a tag that leaf tag create takes: above what all nodes that run know.
+func (m *segmentMode) told(t *tag) int64 {
+	above := int64(1)
 	for _, e := range m.running() {
 		above = max(above, e.alloc.Mark(t.name).High)
 	}
 	return above
+}
+
+// found returns what docs/GUARANTEES.md says to find for --above: the highest number of the tag in people's own tables, and what to
+// add. The tables do not have what clients got last.
+func (m *segmentMode) found(t *tag) (highest, add int64) {
+	highest, at, held := m.w.ledger.inTables(t.series(), m.w.sched.Elapsed()-m.w.upTo(10*time.Minute))
+	ran := int64(len(m.w.nodes))
+	for _, start := range m.w.starts {
+		if start >= at {
+			ran++
+		}
+	}
+	largest := t.most
+	if !m.cfg.FixedStep {
+		largest = max(largest, m.cfg.MaxStep)
+	}
+	return highest, 3*largest*ran + held
 }
 
 // repair does what the alarm says, with no better knowledge: it runs `leaf tag repair
@@ -88,12 +104,15 @@ func (m *segmentMode) repair(t *tag) {
 	}
 	e := all[m.w.rng.IntN(len(all))]
 	m.stopped[t.name] = true
-	answered, err := m.tryRepair(e, t, 0)
+	var answered bool
+	var err error
+	if len(m.lost) == 0 || m.w.rng.IntN(2) == 0 {
+		answered, err = m.tryRepair(e, t, 0)
+	} else {
+		answered, err = m.repairAbove(e, t)
+	}
 	if err != nil && m.goneForGood(t, err) {
-		answered, err = m.tryRepair(e, t, m.known(t)+generously)
-		if first, refused := firstOfPeriod(err); answered && refused {
-			answered, err = m.tryRepair(e, t, first+generously)
-		}
+		answered, err = m.repairAbove(e, t)
 	}
 	switch {
 	case !answered:
@@ -107,20 +126,50 @@ func (m *segmentMode) repair(t *tag) {
 	}
 }
 
-// generously is what the error of a repair says to add to the highest number that is known:
-// three times the largest range for each node, and what callers hold.
-const generously = 10_000_000
+// repairAbove is a repair with a number, for nodes that are gone with their data directories. Where it is refused, the same is
+// added to the number that the error names.
+func (m *segmentMode) repairAbove(e *segmentEngine, t *tag) (answered bool, err error) {
+	highest, add := m.found(t)
+	answered, err = m.tryRepair(e, t, highest+add)
+	for range 2 {
+		if least, refused := leastAbove(err); answered && refused {
+			answered, err = m.tryRepair(e, t, least+add)
+		}
+	}
+	if answered && err == nil {
+		m.covered(t)
+	}
+	return answered, err
+}
 
-// firstOfPeriod returns the number that the refusal of one of an earlier period names.
-func firstOfPeriod(err error) (first int64, refused bool) {
+// covered ends what is exposed above a repair with a number: no node has issued that, and each node that
+// runs was asked.
+func (m *segmentMode) covered(t *tag) {
+	floor, repaired := m.floors[t.name]
+	if !repaired || t.db.IsSplit() || len(m.running()) < len(m.w.nodes) {
+		return
+	}
+	for _, x := range m.running() {
+		if x.missed[t.name] == floor {
+			return
+		}
+	}
+	m.endAbove(t.name, floor)
+	m.w.faults.Hit(RepairedAbove)
+}
+
+// leastAbove returns the number that the refusal of a lower one names: what nodes know, or the first one of a period.
+func leastAbove(err error) (least int64, refused bool) {
 	if err == nil {
 		return 0, false
 	}
-	_, text, refused := strings.Cut(err.Error(), "Take its first number, ")
-	if refused {
-		_, _ = fmt.Sscan(text, &first)
+	for _, before := range []string{"could repeat some; use ", "Take its first number, "} {
+		if _, text, found := strings.Cut(err.Error(), before); found {
+			_, _ = fmt.Sscan(text, &least)
+			return least, true
+		}
 	}
-	return first, refused
+	return 0, false
 }
 
 // tryRepair is one `leaf tag repair` on a node. answered: it ended before its node did.
@@ -132,9 +181,13 @@ func (m *segmentMode) tryRepair(e *segmentEngine, t *tag, above int64) (answered
 		ctx, cancel := e.proc.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		// Under a cluster fence a node that does not answer keeps its stock, which is its own.
-		if _, err = e.alloc.Repair(ctx, t.name, above); err == nil && (m.fence == nil || m.cfg.Degrade) {
+		var plan segment.RepairPlan
+		if plan, err = e.alloc.RepairByPlan(ctx, t.name, above); err == nil && (m.fence == nil || m.cfg.Degrade) {
 			m.floors[t.name] = max(m.floors[t.name], t.db.Repaired(t.name))
-			m.noteMissed(t)
+			if above == 0 {
+				plan.Untold = nil // each of them has answered, and stopped
+			}
+			m.noteMissed(t, plan.Untold)
 		}
 		close(done)
 	}
@@ -145,25 +198,28 @@ func (m *segmentMode) tryRepair(e *segmentEngine, t *tag, above int64) (answered
 	return true, err
 }
 
-// goneForGood reports whether a repair waits for nothing but the names of second processes
+// goneForGood reports whether a repair waits for nothing but lost data directories, and the names of second processes
 // where each node runs as one: the error says that such a name counts as gone for good.
 func (m *segmentMode) goneForGood(t *tag, err error) bool {
 	_, text, silent := strings.Cut(err.Error(), "nodes do not answer: ")
-	names, _, start := strings.Cut(text, ": start them")
+	list, _, start := strings.Cut(text, ": start them")
 	if !silent || !start || len(m.running()) < len(m.w.nodes) {
 		return false
 	}
+	names := strings.Split(list, ", ")
 	for _, x := range m.running() {
-		if name := identity(x.node); m.copied(x.node) || x.members[t.db].Node != name || slices.Contains(strings.Split(names, ", "), name) {
+		if name := x.node.Disk.Identity; m.copied(x.node) || x.members[t.db].Node != name || slices.Contains(names, name) {
 			return false
 		}
 	}
-	return strings.Contains(text, "counts as gone for good. ")
+	return !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.Contains(m.lost, name) && !strings.Contains(text, name+" counts as gone for good")
+	})
 }
 
 // copied reports whether another machine has the node's identity.
 func (m *segmentMode) copied(n *Node) bool {
-	return slices.ContainsFunc(m.w.nodes, func(o *Node) bool { return o != n && identity(o) == identity(n) })
+	return slices.ContainsFunc(m.w.nodes, func(o *Node) bool { return o != n && o.Disk.Identity == n.Disk.Identity })
 }
 
 // startSilent starts again, as the error of a repair says, nodes that run under another name
@@ -172,18 +228,18 @@ func (m *segmentMode) copied(n *Node) bool {
 func (m *segmentMode) startSilent(t *tag) {
 	for _, x := range m.running() {
 		n, as := x.node, x.members[t.db].Node
-		if as != "" && as != identity(n) && !m.copied(n) {
+		if as != "" && as != n.Disk.Identity && !m.copied(n) {
 			n.Stop(func() { m.w.sched.After(time.Second, n.Start) })
 		}
 	}
 }
 
-// noteMissed notes which nodes a repair has not reached although they run: they are cut off
-// or suspended, and the database lost their places on the list, or a copy that started took
+// noteMissed notes which nodes a repair has not reached although they run: the plan says so of a repair with a number,
+// or they are cut off or suspended, and the database lost their places on the list, or a copy that started took
 // them (rule L).
-func (m *segmentMode) noteMissed(t *tag) {
+func (m *segmentMode) noteMissed(t *tag, untold []string) {
 	for _, x := range m.running() {
-		if !t.db.Lists(x.members[t.db]) {
+		if !t.db.Lists(x.members[t.db]) || slices.Contains(untold, x.members[t.db].Node) {
 			x.missed[t.name] = m.floors[t.name]
 		}
 	}
@@ -204,7 +260,7 @@ func (m *segmentMode) rebuildFence(n *Node) {
 	}
 	command := n.Machine.Boot()
 	command.Go(func() {
-		err := fence.Rebuild(n.Disk.For(command), identity(n), tags)
+		err := fence.Rebuild(n.Disk.For(command), n.Disk.Identity, tags)
 		m.w.sched.After(0, func() {
 			command.Kill()
 			n.Forgot = true // a disk may do what it calls failed

@@ -53,8 +53,9 @@ type World struct {
 	ledger *ledger
 	nodes  []*Node
 	modes  []mode
-	calm   bool // faults are over
-	struck int  // faults that the nemesis began
+	starts []time.Duration // of all nodes
+	calm   bool            // faults are over
+	struck int             // faults that the nemesis began
 }
 
 // mode is one mode of the product in the simulation: its servers, the engines of all
@@ -161,9 +162,9 @@ func (w *World) build(only string) {
 	for i := range 3 + w.rng.IntN(2) {
 		m := w.sched.NewMachine(fmt.Sprintf("node-%d", i), start.Add(time.Duration(w.rng.IntN(4001)-2000)*time.Millisecond))
 		m.Drift(int64(w.rng.IntN(401) - 200))
-		w.nodes = append(w.nodes, &Node{
-			Name: m.Name(), World: w, Machine: m, Address: fmt.Sprintf("10.0.0.%d:8080", i+1), Disk: world.NewDisk(w.sched, w.faults),
-		})
+		disk := world.NewDisk(w.sched, w.faults)
+		disk.Identity = m.Name()
+		w.nodes = append(w.nodes, &Node{Name: m.Name(), World: w, Machine: m, Address: fmt.Sprintf("10.0.0.%d:8080", i+1), Disk: disk})
 	}
 	if segment {
 		w.modes = append(w.modes, newSegment(w, only, start))

@@ -182,7 +182,7 @@ func (m *snowflakeMode) addOthers(s *side) {
 	last := reported + 3000 // when it was stopped
 	id, err := m.layout.Encode(snowflake.Parts{Unit: (last - m.layout.Epoch) / max(1, m.layout.Unit.Milliseconds()), Worker: s.numbers.Lo, Datacenter: m.datacenter})
 	if err == nil {
-		err = m.w.ledger.add(s.series(), issue{leaf.Range{Lo: id, Hi: id + 100}, m.w.nodes[0], 0})
+		err = m.w.ledger.add(s.series(), issue{leaf.Range{Lo: id, Hi: id + 100}, m.w.nodes[0], 0, m.w.sched.Elapsed()})
 	}
 	if err != nil {
 		m.w.Failf("IDs of another program: %v", err)

@@ -29,6 +29,7 @@ const (
 	FileVanished  Kind = "file deleted"
 	DiskOlder     Kind = "disk rolled back"
 	MachineCloned Kind = "machine cloned with its disk"
+	DirectoryLost Kind = "data directory lost"
 )
 
 // Disk is a machine's disk. It outlives the processes; each of them uses it through a
@@ -39,6 +40,8 @@ const (
 // that a file or the whole disk can go back to an earlier one.
 type Disk struct {
 	Faults *Faults
+
+	Identity string // of the data directory, which a copy of the disk has, too
 
 	Full   bool          // writes fail, after some bytes perhaps
 	Refuse float64       // chance per write or sync to fail without effect
@@ -365,10 +368,17 @@ func (d *Disk) back(name string, to time.Duration) bool {
 	return true
 }
 
+// Lose takes all files away for good. What is written from now on is a data directory with another identity.
+func (d *Disk) Lose(next string) {
+	d.Faults.Hit(DirectoryLost)
+	d.Identity, d.files, d.kept, d.past = next, map[string]*inode{}, map[string]time.Duration{}, nil
+}
+
 // Clone returns a copy as of now: what was not synced is in it, as a snapshot of a
 // running machine's disk may have it.
 func (d *Disk) Clone() *Disk {
 	c := NewDisk(d.s, d.Faults)
+	c.Identity = d.Identity
 	for _, name := range d.Names() {
 		c.Put(name, d.files[name].content)
 	}
