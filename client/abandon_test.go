@@ -76,7 +76,7 @@ func TestSlowerThanItsCallers(t *testing.T) {
 	})
 }
 
-// TestNodesThatWaitForWhatTheyLack: nodes wait for a second, for IDs or for an owner, and then say so. Callers that have left
+// TestNodesThatWaitForWhatTheyLack: nodes wait for IDs for a second, and then say that they have none. Callers that have left
 // by then take none of them for one that answers health checks only.
 func TestNodesThatWaitForWhatTheyLack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -101,6 +101,42 @@ func TestNodesThatWaitForWhatTheyLack(t *testing.T) {
 				t.Errorf("%+v", n)
 			}
 		}
+	})
+}
+
+// TestTagWithoutAnOwner: after a crash of an owner the other nodes wait for the next one, longer than for IDs. Callers that have
+// left by then take none of these nodes for one that answers health checks only.
+func TestTagWithoutAnOwner(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := routed(newCluster(node("a", "", 100), node("b", "", 100), node("c", "", 100)))
+		r.set("order", "a:1", 1)
+		c := r.client(t)
+		synctest.Wait()
+		r.call(t, c, "order", 10)
+		r.nodes["a"].set(func(f *fake) { f.down = true })
+		for _, id := range []string{"b", "c"} {
+			r.nodes[id].set(func(f *fake) {
+				f.latency = 2700 * time.Millisecond
+				f.answer = func(*client.Request) ([]leaf.Range, error) { return nil, leaf.ErrNotReady }
+			})
+		}
+		for range 40 { // 12 s
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if id, err := c.Next(ctx, "order"); err == nil {
+				t.Errorf("%d of a tag without an owner", id)
+			}
+			cancel()
+		}
+		for _, n := range c.Stats().Nodes {
+			if n.ID != "a" && n.Ejections > 0 {
+				t.Errorf("%+v", n)
+			}
+		}
+		r.set("order", "b:1", 2)
+		for _, id := range []string{"b", "c"} {
+			r.nodes[id].set(func(f *fake) { f.latency, f.answer = 0, r.answer })
+		}
+		r.call(t, c, "order", 10)
 	})
 }
 

@@ -213,6 +213,7 @@ func (c *Client) answered(a *attempt, ranges []leaf.Range, err error) {
 	}
 	if err == nil {
 		a.batch.lane.learn(a.Route, c.members, now)
+		a.batch.lane.strict.Store(a.Route != nil)
 		if err = c.observe(a, ranges); err != nil {
 			c.stats.lost.Add(int64(a.count)) // the checker refused them: no caller gets them
 		}
@@ -302,7 +303,9 @@ func (f *flight) end(from *node) (others bool) {
 	f.client.late(f.batch.close())
 	now := f.client.rt.Now()
 	for _, a := range f.flying {
-		if a.node.link.Held(&a.request) == nil {
+		// Silence about a tag in strict order says nothing about the node: it waits for the tag's owner, after a crash for longer than
+		// muteTime.
+		if a.node.link.Held(&a.request) == nil && !f.lane.strict.Load() {
 			a.node.abandoned(now, a.started, f.client.hedgeAfter)
 		}
 		if from == nil && !a.node.inDoubt() { // the answer of one that was only slower than another comes soon

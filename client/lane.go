@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -25,8 +26,9 @@ type lane struct {
 	timeout time.Duration // of callers without a deadline
 	share   share         // of the budget, which guards it
 
-	routing            // of the tag
-	sections []routing // of a sequence; nil: the lane is of a tag
+	routing              // of the tag
+	sections []routing   // of a sequence; nil: the lane is of a tag
+	strict   atomic.Bool // the tag is in strict order, as the last answer with IDs said
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival; not empty: a flight is under way

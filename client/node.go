@@ -22,8 +22,8 @@ const (
 	// an answer.
 	tolerated = 3
 
-	// muteTime is how long a node may leave all requests without an answer. It is longer than a node waits before it says
-	// that it has no IDs, or that the owner of a tag in strict order does not answer (segment.max-wait, a second by default).
+	// muteTime is how long a node may leave all requests without an answer, but for those for tags in strict order. It is
+	// longer than a node waits before it says that it has no IDs (segment.max-wait, a second by default).
 	muteTime = scarcePatience
 
 	// An ejection lasts firstEjection, and twice as long each time it follows on
