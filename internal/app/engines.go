@@ -34,7 +34,7 @@ func (a *App) openEngines(listening net.Addr) (err error) {
 		if !a.cfg.Segment.Enable { // a registry of worker IDs that is made again waits (rule D)
 			missing = ""
 		}
-		if first, err = firstMade(a.cfg, a.dir, missing); err != nil {
+		if first, err = firstMade(a.dir, missing); err != nil {
 			return err
 		}
 	}

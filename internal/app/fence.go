@@ -40,7 +40,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 	}
 	defer func() { err = errors.Join(err, dbs.Close()) }()
 	if dbs.embedded {
-		if err := checkEmbedded(cfg, dir); err != nil {
+		if err := checkEmbedded(dir); err != nil {
 			return nil, err
 		}
 	}

@@ -81,7 +81,7 @@ func (o *offline) prepare() error {
 	if o.opts.makeLost {
 		missing = ""
 	}
-	first, err := firstMade(o.cfg, o.dir, missing)
+	first, err := firstMade(o.dir, missing)
 	if err != nil {
 		return err
 	}

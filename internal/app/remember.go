@@ -14,7 +14,6 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
-	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -63,10 +62,11 @@ func (d *databases) renamed(known map[string]string) string {
 
 // checkEmbedded refuses the embedded database in the data directory of a node that used another
 // one: it was started without its --store. Other nodes hand out the numbers of that store's tags
-// and hold its worker IDs, and the embedded database knows neither.
-func checkEmbedded(c config.Config, dir *datadir.Dir) error {
+// and hold its worker IDs, and the embedded database knows neither. No setting allows it: store-private may stand beside an
+// SQLite file that the nodes of a machine share, and stay when the store is forgotten.
+func checkEmbedded(dir *datadir.Dir) error {
 	known, err := rememberedClusters(dir)
-	if err != nil || c.StorePrivate {
+	if err != nil {
 		return err
 	}
 	delete(known, embeddedName)
@@ -74,8 +74,8 @@ func checkEmbedded(c config.Config, dir *datadir.Dir) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the node of data directory %s uses store %q, and no store is named now: the embedded database would hand out numbers and worker IDs that other nodes of that store have. "+
-		"Name the store with --store or LEAF_STORE, or, for a node of its own, another --data-dir. If no other node uses that store, and this one is to have numbers of its own from now on: store-private=true",
-		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		"Name the store with --store or LEAF_STORE, or, for a node of its own, another --data-dir. If no other node uses that store, and this one is to have numbers of its own from now on, remove the file %s",
+		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "), filepath.Join(dir.Path(), clusterFile))
 }
 
 // checkAll refuses what checkLost refuses, of each store, and leaf.db.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
-	"github.com/leaf-idgen/leaf/internal/config"
 )
 
 const (
@@ -31,8 +30,8 @@ const (
 // data directory. missing is its path if it is missing and must not be made again: another node
 // may have shared it, and have taken numbers that this one does not know. Errors: those of
 // checkEmbedded and checkLost.
-func firstMade(c config.Config, dir *datadir.Dir, missing string) (first bool, err error) {
-	if err := checkEmbedded(c, dir); err != nil {
+func firstMade(dir *datadir.Dir, missing string) (first bool, err error) {
+	if err := checkEmbedded(dir); err != nil {
 		return false, err
 	}
 	if err := checkLost(dir, embeddedName, missing, makeAgain(dir)); err != nil {
@@ -65,8 +64,8 @@ func markUnused(ctx context.Context, records *sqldb.Records, dir *datadir.Dir, f
 }
 
 // prepareRegistry makes leaf.db for a command about worker IDs, if it is not there.
-func prepareRegistry(ctx context.Context, c config.Config, dir *datadir.Dir, records *sqldb.Records) error {
-	first, err := firstMade(c, dir, records.MissingFile())
+func prepareRegistry(ctx context.Context, dir *datadir.Dir, records *sqldb.Records) error {
+	first, err := firstMade(dir, records.MissingFile())
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 	}
 	undo.add(reg.Close)
 	if dir != nil {
-		if err = prepareRegistry(ctx, cfg, dir, reg.records); err != nil {
+		if err = prepareRegistry(ctx, dir, reg.records); err != nil {
 			return nil, nil, err
 		}
 		if dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
