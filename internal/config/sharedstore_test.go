@@ -34,6 +34,8 @@ func TestSharedWithPrivate(t *testing.T) {
 		{"directory without segment mode", map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}, "segment.enable": {"false"}}, nil, "node.discovery"},
 		{"directory, worker IDs in etcd", etcd, map[string][]string{"node.discovery": {"etcd://h:2379/leaf"}, "segment.enable": {"false"}}, ""},
 		{"two static numbers", map[string][]string{"snowflake.registry": {"static"}, "snowflake.address": {"10.0.0.1:8080"}, "snowflake.worker-map": {"10.0.0.1:8080=1", "10.0.0.2:8080=2"}}, nil, "snowflake.worker-map"},
+		{"numbers of host names", map[string][]string{"snowflake.registry": {"static"}, "snowflake.worker-from-hostname": {"true"}}, nil, "snowflake.worker-from-hostname"},
+		{"numbers of host names without segment mode", map[string][]string{"snowflake.registry": {"static"}, "snowflake.worker-from-hostname": {"true"}}, map[string][]string{"segment.enable": {"false"}}, ""},
 	} {
 		flags := map[string][]string{}
 		for _, m := range []map[string][]string{tt.flags, tt.more} {
@@ -120,6 +122,7 @@ func TestFileBesideOtherMachines(t *testing.T) {
 		{"all on this machine", etcd, map[string][]string{"store": {file}, "store-private": {"true"}}, ""},
 		{"static numbers of two machines", addresses("10.0.0.1:8080=1", "10.0.0.2:8080=2"), map[string][]string{"store": {file}}, "snowflake.worker-map says"},
 		{"static numbers of one machine", addresses("10.0.0.1:8080=1", "10.0.0.1:8081=2"), map[string][]string{"store": {file}}, ""},
+		{"numbers of host names", map[string][]string{"snowflake.registry": {"static"}, "snowflake.worker-from-hostname": {"true"}}, map[string][]string{"store": {file}}, "snowflake.worker-from-hostname says"},
 		{"worker IDs in a file beside MySQL", workers, map[string][]string{"store": {"mysql://h/db"}}, `snowflake.registry-address="sqlite:/var/lib/leaf/workers.db" (--snowflake-registry-address): is a file of this machine, and store says`},
 		{"worker IDs in a file beside a directory", workers, map[string][]string{"segment.enable": {"false"}, "node.discovery": {"etcd://h:2379/leaf"}}, "node.discovery says"},
 		{"worker IDs and tags in two files", workers, map[string][]string{"store": {file}}, ""},

@@ -143,6 +143,9 @@ func (c Config) shared(elsewhere bool) string {
 		if len(s.WorkerMap) > 1 && (!elsewhere || slices.ContainsFunc(s.WorkerMap, func(entry string) bool { return machine(entry) != machine(s.WorkerMap[0]) })) {
 			return "snowflake.worker-map"
 		}
+		if s.FromHostname { // one number for each host
+			return "snowflake.worker-from-hostname"
+		}
 	case s.Registry == RegistrySQL:
 		if len(s.Addresses) > 0 && (!elsewhere || !isSQLite(s.Addresses[0])) {
 			return "snowflake.registry-address"
