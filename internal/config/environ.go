@@ -57,12 +57,11 @@ func environSettings(environ []string) (settings []setting, configFile string, e
 	return settings, configFile, errs
 }
 
-// emptyLimit is the error of a key that tellsWhose and has no value.
-const emptyLimit = "must not be empty: with the default, this node may issue the IDs of other nodes; remove it if the default is meant"
+// emptyLimit is the error of a key that keepsUnique and has no value.
+const emptyLimit = "must not be empty: with the default, this node may issue IDs that it, or other nodes, have issued; remove it if the default is meant"
 
 // empty refuses lists without values, and variables that are empty where no other source sets the key, if the
-// default may be the IDs of other nodes: most likely a template or a secret has lost a value, perhaps on this
-// node alone.
+// default may repeat IDs: most likely a template or a secret has lost a value, perhaps on this node alone.
 func (l *Loaded) empty(environ []string) (errs []error) {
 	refuse := func(name string) {
 		if slices.Contains(environ, name+"=") {
@@ -75,7 +74,7 @@ func (l *Loaded) empty(environ []string) (errs []error) {
 	root := reflect.ValueOf(l.Config)
 	for _, k := range Keys() {
 		switch {
-		case !k.tellsWhose(l.Config):
+		case !k.keepsUnique(l.Config):
 		case !l.IsSet(cmp.Or(k.content, k.Name)):
 			refuse(k.Env())
 		case k.List && root.FieldByIndex(k.index).Len() == 0:
@@ -85,13 +84,16 @@ func (l *Loaded) empty(environ []string) (errs []error) {
 	return errs
 }
 
-// tellsWhose reports whether a node with the default of the key may issue IDs of other nodes: they
-// come from another store, registry or worker ID, or are of another layout.
-func (k Key) tellsWhose(c Config) bool {
+// keepsUnique reports whether a node with the default of the key may issue IDs that were issued before: they come
+// from another store, registry or worker ID, are of another layout, are of an embedded database that is made anew,
+// or were returned behind a proxy that repeats statements (rule G).
+func (k Key) keepsUnique(c Config) bool {
 	switch name := cmp.Or(k.content, k.Name); name {
+	case "data-dir":
+		return c.NeedsStores() && len(c.Stores) == 0
 	case "store":
 		return c.NeedsStores()
-	case FenceKey:
+	case FenceKey, "segment.return-unused":
 		return c.Segment.Enable
 	default:
 		return c.Snowflake.Enable && strings.HasPrefix(name, "snowflake.") && !slices.Contains(ofTheMachine, name)

@@ -9,7 +9,8 @@ import (
 )
 
 // TestEmptyStore: a template that has lost a value leaves an empty variable or list behind, perhaps
-// on one node of many. The default would be an embedded database with the worker IDs of the others.
+// on one node of many. The default would be an embedded database with the worker IDs of the others, or
+// one in another folder, whose tags begin at 1 again.
 func TestEmptyStore(t *testing.T) {
 	t.Parallel()
 	empty := func(entry string) []string { return append(slices.Clone(home), entry) }
@@ -27,6 +28,9 @@ func TestEmptyStore(t *testing.T) {
 		"the name of a registry":        {config.Input{Environ: empty("LEAF_SNOWFLAKE_NAME=")}, "LEAF_SNOWFLAKE_NAME: must not be empty"},
 		"a range of worker IDs":         {config.Input{Environ: empty("LEAF_SNOWFLAKE_WORKER_RANGE=")}, "LEAF_SNOWFLAKE_WORKER_RANGE: must not be empty"},
 		"a cluster fence":               {config.Input{Environ: empty("LEAF_SEGMENT_CLUSTER_FENCE=")}, "LEAF_SEGMENT_CLUSTER_FENCE: must not be empty"},
+		"a data directory":              {config.Input{Environ: empty("LEAF_DATA_DIR=")}, "LEAF_DATA_DIR: must not be empty"},
+		"a data directory of a store":   {config.Input{Environ: append(empty("LEAF_DATA_DIR="), "LEAF_STORE=mysql://h/d")}, ""},
+		"returns behind a proxy":        {config.Input{Environ: empty("LEAF_SEGMENT_RETURN_UNUSED=")}, "LEAF_SEGMENT_RETURN_UNUSED: must not be empty"},
 		"a registry that is off":        {config.Input{Environ: append(empty("LEAF_SNOWFLAKE_REGISTRY="), "LEAF_SNOWFLAKE_ENABLE=false")}, ""},
 		"a configuration in a flag":     {config.Input{Environ: empty("LEAF_CONFIG="), File: write(t, "leaf.yaml", "store: mysql://h/d\n")}, ""},
 		"an address":                    {config.Input{Environ: empty("LEAF_SNOWFLAKE_ADDRESS=")}, ""},
