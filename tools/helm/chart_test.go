@@ -225,7 +225,8 @@ func probes(t *testing.T, name string, v values, c corev1.Container) {
 // TestWorkerIDsOfARunningSet: a rolling update to other ordinals gives a pod the worker ID of one
 // that still runs. So the first one is in a part of the StatefulSet that Kubernetes lets nobody
 // change: all of its specification but replicas, ordinals, template, updateStrategy,
-// persistentVolumeClaimRetentionPolicy and minReadySeconds.
+// persistentVolumeClaimRetentionPolicy and minReadySeconds. The ConfigMap is another object, which an upgrade that
+// is refused has changed already: a pod that is added or starts anew must not take its number from there.
 func TestWorkerIDsOfARunningSet(t *testing.T) {
 	fixed := func(v values) string {
 		v["kind"] = "StatefulSet"
@@ -234,6 +235,15 @@ func TestWorkerIDsOfARunningSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		spec := strictly[appsv1.StatefulSet](t, objects, "StatefulSet ids-leaf").Spec
+		first := ""
+		for _, e := range spec.Template.Spec.Containers[0].Env {
+			if e.Name == "LEAF_SNOWFLAKE_WORKER_OFFSET" {
+				first = "from " + e.Value
+			}
+		}
+		if claim := spec.VolumeClaimTemplates[0].Annotations["leaf/worker-ids"]; first != claim {
+			t.Errorf("pods have worker IDs %q, the StatefulSet %q", first, claim)
+		}
 		spec.Replicas, spec.Ordinals, spec.Template, spec.UpdateStrategy = nil, nil, corev1.PodTemplateSpec{}, appsv1.StatefulSetUpdateStrategy{}
 		text, err := yaml.Marshal(spec)
 		if err != nil {
