@@ -296,6 +296,36 @@ func TestSuspicionOutlivesTheProcess(t *testing.T) {
 	})
 }
 
+// TestSuspicionOutlivesTheFence: the fence that could be compared with the row is given up in its outage, for none or for
+// a new one. Nothing acquits the tag any more, and the numbers above the row are those of another node.
+func TestSuspicionOutlivesTheFence(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next fence.Cluster
+	}{
+		{"none", nil},
+		{"a new one", memory.NewFence()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDisk()
+				s, _, _ := offeredBelow(t, d)
+				killed := d.copy()
+				node(t, s, killed, degraded(c.next, nil))
+				synctest.Wait()
+
+				al := newAlarms()
+				a := node(t, s, killed.copy(), degraded(c.next, al))
+				for range 20 {
+					_, err := a.Next(t.Context(), "order")
+					wantErr(t, err, leaf.ErrRegress)
+				}
+				al.want(t, leaf.AlarmRegress+" order")
+			})
+		})
+	}
+}
+
 // TestSuspectIsAcquitted: the row and the entry went down because a node gave numbers
 // back. The node that suspected it goes on once the fence answers.
 func TestSuspectIsAcquitted(t *testing.T) {

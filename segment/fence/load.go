@@ -112,6 +112,9 @@ func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 	if r.Lo < l.Before.High {
 		return Held{}, &RegressError{l.Before.High, fmt.Sprintf("this node holds numbers up to %d", l.Before.High)}
 	}
+	if l.Before.Suspect && l.fence.cluster.isStranded() {
+		return Held{}, &RegressError{l.Before.High, "in an outage of the cluster fence that this node had then, the store offered a range below what that fence held"}
+	}
 	held, err := l.pass(ctx, r)
 	if err != nil {
 		return Held{}, err

@@ -23,6 +23,8 @@ type state struct {
 	Node    string `json:"node"`   // identity of the data directory
 	Space   string `json:"space"`  // incarnation that the marks were last merged into, "" if none
 	Merged  bool   `json:"merged"` // no range was taken without the cluster fence since then
+
+	Stranded bool `json:"stranded,omitempty"` // there are suspects that an incarnation before Space has shown, see suspect
 }
 
 func readState(disk Disk, node string) (state, error) {
@@ -47,7 +49,9 @@ func readState(disk Disk, node string) (state, error) {
 func (c *cluster) remember(s state) error {
 	cfg := &c.fence.cfg
 	s.File, s.Version, s.Node = "leaf-cluster-fence", stateVersion, cfg.Node
-	if c.knows() == s {
+	was := c.knows()
+	s.Stranded = c.fence.hasSuspects() && (was.Stranded || was.Space != "" && was.Space != s.Space)
+	if was == s {
 		return nil
 	}
 	end := c.fence.watch(stateName)
