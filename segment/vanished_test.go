@@ -3,7 +3,9 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,6 +106,35 @@ func TestTableThatWasEmptied(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		al.want(t)
 		next(t, a, "fresh")
+	})
+}
+
+// TestEmptiedTableAsTheAlarmSays: the rows are put back as the alarm says. No ID repeats, also of a tag whose numbers began
+// anew shortly before: the tables of the operator have none of the new period yet.
+func TestEmptiedTableAsTheAlarmSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al, ids := newStore(daily()), newAlarms(), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", Alarms: al})
+		ids.add(t, "a", drain(t, a, "order", 25)...)
+		synctest.Wait()
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		typed := regexp.MustCompile(`put each row back with SQL, with max_id (-?\d+), .* then run on any one node: leaf tag repair TAG,`).FindStringSubmatch(al.do(leaf.AlarmVanished, "default"))
+		if typed == nil {
+			t.Fatalf("the alarm says %q", al.do(leaf.AlarmVanished, "default"))
+		}
+		back := daily()
+		back.MaxID, _ = strconv.ParseInt(typed[1], 10, 64)
+		s.Put(back)
+		b := node(t, s, nil, segment.Config{NodeID: "b", MaxWait: time.Second})
+		if id, err := b.Next(t.Context(), "order"); err == nil {
+			t.Errorf("%d was issued before the repair", id)
+		}
+		if _, err := b.Repair(t.Context(), "order", 0); err != nil {
+			t.Fatal(err)
+		}
+		ids.add(t, "b", drain(t, b, "order", 25)...)
+		ids.add(t, "a", drain(t, a, "order", 25)...)
 	})
 }
 
