@@ -79,24 +79,34 @@ func loseFence(t *testing.T, dir string) {
 	}
 }
 
-// TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers.
+// TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers. A max_id that can be read is not to be
+// replaced by a number of the operator.
 func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(shortDir(t), "d")
-	cfg := embedded(dir)
-	_, stop := start(t, cfg)
-	stop()
-	db := openFile(t, filepath.Join(dir, "leaf.db"))
-	loosen(t, db)
-	execute(t, db, "UPDATE leaf_alloc SET max_id = 'abc'")
-	loseFence(t, dir)
-	_, err := app.RebuildFence(t.Context(), cfg)
-	if want := `the row of tag "leaf-segment-test" in store "default" cannot be read`; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
-		t.Fatalf("got %v, want a conflict that says %q", err, want)
-	}
-	execute(t, db, "UPDATE leaf_alloc SET max_id = 1001")
-	if tags, err := app.RebuildFence(t.Context(), cfg); err != nil || len(tags) != 1 {
-		t.Errorf("with the row corrected: %v, %v", tags, err)
+	for column, right := range map[string]int{"max_id": 1001, "step": 1000} {
+		t.Run(column, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(shortDir(t), "d")
+			cfg := embedded(dir)
+			_, stop := start(t, cfg)
+			stop()
+			db := openFile(t, filepath.Join(dir, "leaf.db"))
+			loosen(t, db)
+			execute(t, db, "UPDATE leaf_alloc SET "+column+" = 'abc'")
+			loseFence(t, dir)
+			_, err := app.RebuildFence(t.Context(), cfg)
+			for _, want := range []string{
+				`the row of tag "leaf-segment-test" in store "default" cannot be read`, column, "leave the rest of the row as it is. Only if that is max_id, take",
+			} {
+				if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), want) {
+					t.Fatalf("got %v, want a conflict that says %q", err, want)
+				}
+			}
+			execute(t, db, "UPDATE leaf_alloc SET "+column+" = ?", right)
+			if tags, err := app.RebuildFence(t.Context(), cfg); err != nil || len(tags) != 1 {
+				t.Errorf("with the row corrected: %v, %v", tags, err)
+			}
+		})
 	}
 }
 
