@@ -30,17 +30,19 @@ var ErrUnbound = fmt.Errorf("%w: no tag rule is recorded in the database, and it
 // checkOwner returns a *segment.ClusterError, segment.ErrRule or ErrUnbound if o is not this
 // node's.
 func (i *identity) checkOwner(o owner) error {
-	if err := i.check(o.cluster.String); err != nil {
+	return i.checkOwnerBy(o, i.binding.Load())
+}
+
+// checkOwnerBy is checkOwner by a binding; nil: none is compared.
+func (i *identity) checkOwnerBy(o owner, own *segment.Binding) error {
+	if err := i.check(o.cluster.String); err != nil || own == nil {
 		return err
 	}
 	var found *segment.Binding
 	if o.rule.Valid {
 		found = &segment.Binding{Store: o.store.String, Rule: o.rule.String}
 	}
-	if own := i.binding.Load(); own != nil {
-		return checkBinding(*own, found)
-	}
-	return nil
+	return checkBinding(*own, found)
 }
 
 // checkBinding returns segment.ErrRule if found is another binding, and ErrUnbound if there is
@@ -71,6 +73,11 @@ func (i *identity) isBlind() bool { return !i.readable.Load() }
 
 // sameOwner is checkOwner within a transaction that changes a row.
 func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
+	return s.ownedBy(ctx, conn, s.identity.binding.Load())
+}
+
+// ownedBy is sameOwner by a binding; nil: none is compared.
+func (s *Store) ownedBy(ctx context.Context, conn *sql.Conn, b *segment.Binding) error {
 	if s.identity.isBlind() {
 		return nil
 	}
@@ -78,7 +85,7 @@ func (s *Store) sameOwner(ctx context.Context, conn *sql.Conn) error {
 	if _, err := queryRow(ctx, conn, s.sql.owner, nil, found.dest()); err != nil {
 		return fmt.Errorf("read whose the database is: %w", err)
 	}
-	return s.identity.checkOwner(found)
+	return s.identity.checkOwnerBy(found, b)
 }
 
 // sameCluster returns a *segment.ClusterError if q, one connection, leads to the database of

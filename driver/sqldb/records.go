@@ -31,7 +31,8 @@ type Records struct {
 	own     bool // the store is ours to close
 	alone   bool // no Store of the same database compares what this compares
 	sql     *recordStatements
-	checked atomic.Bool // the tables are such that a transaction holds
+	rule    *segment.Binding // what the node takes the database for; nil: it does not compare that
+	checked atomic.Bool      // the tables are such that a transaction holds
 
 	sweepDue atomic.Int64 // when expired peers are deleted next, in ns since store.born
 }
@@ -71,6 +72,21 @@ func (s *Store) recordsIn(tables *recordStatements, bounds idle) (*Records, erro
 	}
 	other.identity = s.identity
 	return newRecords(other, true, tables), nil
+}
+
+// OfRule says which part of which tag rule the node takes the database for. The nodes of a rule have their worker IDs from its
+// first database, and by another rule that may be another one, which gives the same numbers. From then on a claim and a renewal
+// compare the rule in their own transactions, as a load does. Beside another rule they are a segment.ErrRule, and without any in
+// one of several databases ErrUnbound (rule K). Call it before any other method.
+func (r *Records) OfRule(b segment.Binding) { r.rule = &b }
+
+// sameRule is the comparison of OfRule. A node that was suspended or cut off while another rule was recorded raises no T by the
+// old one: it has read its clock before.
+func (r *Records) sameRule(ctx context.Context, conn *sql.Conn) error {
+	if r.rule == nil {
+		return nil
+	}
+	return r.store.ownedBy(ctx, conn, r.rule)
 }
 
 func newRecords(s *Store, own bool, tables *recordStatements) *Records {
@@ -121,6 +137,9 @@ func (r *Records) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 		return stored, err
 	}
 	err = r.change(ctx, func(conn *sql.Conn) error {
+		if err := r.sameRule(ctx, conn); err != nil {
+			return err
+		}
 		if stored != nil { // made before there were incarnations: without one no claim would end with it, nor be counted
 			return r.update(ctx, conn, r.sql.nameNamespace, rand.Text())
 		}
@@ -190,8 +209,14 @@ func (r *Records) check(ctx context.Context) error {
 	if r.checked.Load() {
 		return nil
 	}
-	if err := r.store.SameCluster(ctx); err != nil && !errors.Is(err, segment.ErrSchema) {
+	several := r.rule != nil && r.rule.Rule != ""
+	switch err := r.store.SameCluster(ctx); {
+	case err != nil && (several || !errors.Is(err, segment.ErrSchema)):
 		return err
+	case err == nil && r.rule != nil && r.store.layout.Load().meta:
+		r.store.identity.readable.Store(true) // segment mode may not have looked yet
+	case several:
+		return fmt.Errorf("several databases need the table leaf_meta: %w", ErrUnbound)
 	}
 	if err := r.store.dialect.check(ctx, r.store, r.sql.names, r.sql.bounds, r.sql.claims); err != nil {
 		return err
@@ -237,6 +262,8 @@ func (r *Records) explain(err error) error {
 	switch {
 	case errors.Is(err, worker.ErrSchema), errors.Is(err, worker.ErrForeign), errors.Is(err, worker.ErrLost):
 		return err
+	case errors.Is(err, segment.ErrRule), errors.Is(err, ErrUnbound):
+		return fmt.Errorf("no worker ID is claimed or renewed in the first database of this node: nodes with another tag rule may have theirs in another database, where they get the same numbers: %w", err)
 	case errors.Is(err, errTwoRows):
 		return fmt.Errorf("%w: a table %s… holds several rows of one key: its primary key is missing", worker.ErrSchema, r.sql.claims)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):

@@ -177,6 +177,11 @@ func (r *Records) Put(ctx context.Context, rec worker.Record) (version string, e
 		},
 	}
 	err = r.transact(ctx, func(conn *sql.Conn) error {
+		if !rec.Released { // whatever the rule is, what is given back repeats nothing
+			if err := r.sameRule(ctx, conn); err != nil {
+				return err
+			}
+		}
 		if err := r.admit(ctx, conn, rec); err != nil {
 			return err
 		}

@@ -30,6 +30,9 @@ func (a *App) openWorker(listening net.Addr, first bool, unused string) error {
 		return err
 	}
 	a.registry.tracer = a.tracer
+	if a.registry.records != nil && a.registry.inStore && a.cfg.Segment.Enable {
+		a.registry.records.OfRule(a.dbs.router.Binding(0))
+	}
 	if err := a.registry.knownToNode(a.dir, a.log); err != nil {
 		return errors.Join(err, a.registry.Close())
 	}
