@@ -43,6 +43,12 @@ func (a *App) BesideStoreIs(password string) bool {
 	return len(beside) == 4 && !other
 }
 
+// LostFile looks once at the files that unique IDs rest on, and returns an error if one is lost.
+func LostFile(a *App) error {
+	_ = a.files.look()
+	return a.files.lostError()
+}
+
 // WeightOf returns the weight that the node publishes from now on.
 func WeightOf(a *App) int { return a.presence.announcer.Status().Node.Weight }
 

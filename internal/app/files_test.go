@@ -17,6 +17,24 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
+// TestFileOfAnotherRegistryIsNotMissed: a node whose number is leased has no worker.json. One that is left from the time
+// before, when the number was fixed, may be removed.
+func TestFileOfAnotherRegistryIsNotMissed(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	left := filepath.Join(dir, "worker.json")
+	if err := os.WriteFile(left, []byte("of before\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node, _ := start(t, embedded(dir))
+	if err := os.Remove(left); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.LostFile(node); err != nil {
+		t.Errorf("the node misses the file: %v", err)
+	}
+}
+
 // TestLostFileStopsTheNode (rule Q): after the loss of a file that unique IDs rest on
 // neither mode issues, and nothing that comes back changes that. The node looks four times
 // a second, so that this takes less than a second on a machine that is not overloaded.
