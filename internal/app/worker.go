@@ -39,6 +39,9 @@ func (a *App) openWorker(listening net.Addr, first bool, unused string) error {
 	if err := a.registry.identify(a.cfg.Snowflake, ap.Port(), a.opts.interfaces); err != nil {
 		return errors.Join(err, a.registry.Close())
 	}
+	if err := a.registry.checkStatic(a.dir); err != nil {
+		return errors.Join(err, a.registry.Close())
+	}
 	c := a.workerConfig(ap)
 	if a.cfg.Snowflake.UsesStores() && a.registry.records != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*a.cfg.Segment.LoadTimeout)

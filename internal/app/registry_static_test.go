@@ -1,0 +1,50 @@
+package app_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/app"
+	"github.com/leaf-idgen/leaf/internal/config"
+)
+
+// TestStaticNumberAfterARegistry: a node that had its worker ID from a registry gets a static one, by a rolling restart say. The
+// nodes that are still in the registry get the same numbers, so the node does not start before its administrator has done what
+// the error says. Then it starts, and so does one whose number was static before.
+func TestStaticNumberAfterARegistry(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	c.Snowflake.Registry, c.Snowflake.WorkerID = config.RegistryStatic, "7"
+	kept := filepath.Join(c.DataDir, "registry")
+	keep := func() {
+		t.Helper()
+		if err := os.WriteFile(kept, []byte("elsewhere\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep()
+	for _, file := range []string{"", `{"registry":"zookeeper"}`} {
+		if file != "" {
+			if err := os.WriteFile(filepath.Join(c.DataDir, "worker.json"), []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := app.New(c, app.Options{})
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `"elsewhere"`) || !strings.Contains(err.Error(), kept) {
+			t.Errorf("New with worker.json=%s: %v; want ErrConflict that names the registry and the file", file, err)
+		}
+	}
+	for _, file := range []string{kept, filepath.Join(c.DataDir, "worker.json")} {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, stop := start(t, c)
+	stop()
+	keep()
+	start(t, c)
+}
