@@ -37,6 +37,14 @@ func (r *retries) drop(t *Tag) {
 	delete(r.tags, t)
 }
 
+// has reports whether a load of the tag is tried again. t.mu is held.
+func (r *retries) has(t *Tag) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, found := r.tags[t]
+	return found
+}
+
 // waiting reports whether there are such tags.
 func (r *retries) waiting() bool {
 	r.mu.Lock()

@@ -188,7 +188,7 @@ type TagStatus struct {
 	Fence    int64      `json:"fence,string"`
 	Latched  bool       `json:"latched"`
 	Cluster  int64      `json:"cluster_fence,string,omitempty"` // the cluster fence's end when it was last seen, 0 if never
-	Failures int        `json:"failures"`                       // loads that failed in a row
+	Failures int        `json:"failures"`                       // loads that failed in a row, 0 when the cause is gone
 	LastUse  time.Time  `json:"last_use,omitzero"`              // to within the sync interval
 	Problem  string     `json:"problem,omitempty"`              // class of the last failure
 
@@ -266,11 +266,11 @@ func (t *Tag) status() (st TagStatus, used bool) {
 	}
 	st = TagStatus{
 		Tag: t.name, Store: t.shard.name, Step: t.step, Length: b.last.length, Current: b.whole, Position: t.positionLocked(), Next: b.next,
-		Loading: b.loading(), Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, Failures: b.failures, LastUse: b.usedAt,
-		Stock: t.stockLocked(), Rate: t.rateLocked(t.alloc.rt.Now()), Issued: t.issuedLocked(), LastLoad: b.last.asked, Failed: b.failed,
+		Loading: b.loading(), Fence: m.High, Cluster: t.alloc.fence.SeenInCluster(t.name), Latched: m.Latched, LastUse: b.usedAt,
+		Stock: t.stockLocked(), Rate: t.rateLocked(t.alloc.rt.Now()), Issued: t.issuedLocked(), LastLoad: b.last.asked,
 	}
-	if b.failed != nil {
-		st.Problem = leaf.ClassOf(storeError(b.failed)).Code
+	if st.Failures, st.Failed = t.failedLocked(); st.Failed != nil {
+		st.Problem = leaf.ClassOf(storeError(st.Failed)).Code
 	}
 	return st, true
 }

@@ -39,6 +39,17 @@ func (t *Tag) rateLocked(now time.Time) float64 {
 	return float64(t.issuedLocked()-since.issued) / span.Seconds()
 }
 
+// failedLocked returns how many loads have failed in a row, and the last error, as long as its cause lasts: the node tries
+// again, or waits for an operator or for its clock. What has failed of a tag that another node issues now, or that was
+// repaired, would else be told until a caller comes. t.mu is held.
+func (t *Tag) failedLocked() (inARow int, last error) {
+	b := t.buf
+	if b.failures > 0 && (b.badRow != nil || t.misfit != "" || t.shard.retry.has(t) || t.alloc.fence.Mark(t.name).Latched) {
+		return b.failures, b.failed
+	}
+	return 0, nil
+}
+
 // Lasts returns for how many seconds the tag's stock lasts at its rate. Without IDs in memory
 // it is 0, and with IDs of which none are taken it is infinite.
 func (s TagStatus) Lasts() float64 { return lasts(s.Stock, s.Rate) }
@@ -81,7 +92,7 @@ type Usage struct {
 	Rate     float64 // IDs per second over the last one to two sync intervals
 	Length   int64   // IDs in the last range
 	Stock    int64   // IDs in memory
-	Failures int     // loads that failed in a row
+	Failures int     // loads that failed in a row, as TagStatus.Failures
 	Latched  bool
 }
 
@@ -113,5 +124,6 @@ func (t *Tag) usage(now time.Time) (u Usage, used bool) {
 	if b == nil {
 		return Usage{}, false
 	}
-	return Usage{Tag: t.name, Issued: t.issuedLocked(), Rate: t.rateLocked(now), Length: b.last.length, Stock: t.stockLocked(), Failures: b.failures}, true
+	failures, _ := t.failedLocked()
+	return Usage{Tag: t.name, Issued: t.issuedLocked(), Rate: t.rateLocked(now), Length: b.last.length, Stock: t.stockLocked(), Failures: failures}, true
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -76,4 +77,74 @@ func TestLossesHaveAReason(t *testing.T) {
 			t.Error("no reasons")
 		}
 	})
+}
+
+// TestFailureEndsWithItsCause: a tag whose last load failed is told of until the cause is gone, also where no caller comes to
+// find out. An alert would else last for ever where another node issues the tag now, or until the next caller.
+func TestFailureEndsWithItsCause(t *testing.T) {
+	type begin func(t *testing.T) (a *segment.Allocator, mend func())
+	for name, c := range map[string]struct {
+		begin   begin
+		problem string
+	}{
+		"another node owns the tag": {func(t *testing.T) (*segment.Allocator, func()) {
+			s, o := newStore(strictRow(10)), &terms{}
+			a := node(t, s, nil, segment.Config{Terms: o.node("a"), MaxWait: time.Second})
+			o.own("a")
+			nextOf(t, a)
+			s.breakDown()
+			useUntil(t, a, newLedger(), leaf.ErrExhausted)
+			return a, func() { o.own("b"); s.heal() }
+		}, "not_ready"},
+		"the tag is repaired": {func(t *testing.T) (*segment.Allocator, func()) {
+			s := newStore(row(10))
+			a := node(t, s, nil, segment.Config{FixedStep: true})
+			drain(t, a, "order", 5)
+			synctest.Wait()
+			s.Put(row(10))
+			useUntil(t, a, newLedger(), leaf.ErrRegress)
+			return a, func() {
+				if _, err := a.Repair(t.Context(), "order", 500); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "regress"},
+		"the row is right again": {func(t *testing.T) (*segment.Allocator, func()) {
+			s := newStore(row(-5))
+			a := node(t, s, nil, segment.Config{})
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrInvalidRow)
+			return a, func() { s.Put(row(10)) }
+		}, "invalid_row"},
+		"the clock is right again": {func(t *testing.T) (*segment.Allocator, func()) {
+			clock := shiftedBy(25 * time.Hour)
+			a := node(t, newStore(daily()), nil, segment.Config{Runtime: clock, MaxWait: time.Second})
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrNotReady)
+			return a, func() { clock.by.Store(0) }
+		}, "not_ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, mend := c.begin(t)
+				tells := func(problem string) {
+					t.Helper()
+					time.Sleep(5 * time.Minute)
+					for u := range a.Usages() {
+						if (u.Failures > 0) != (problem != "") {
+							t.Errorf("%d failures in the usage, and the problem should be %q", u.Failures, problem)
+						}
+					}
+					for _, st := range a.Snapshot() {
+						if st.Problem != problem || (st.Failures > 0) != (problem != "") || (st.Failed != nil) != (problem != "") {
+							t.Errorf("%d failures, problem %q, %v; want the problem %q", st.Failures, st.Problem, st.Failed, problem)
+						}
+					}
+				}
+				tells(c.problem)
+				mend()
+				tells("")
+			})
+		})
+	}
 }
