@@ -157,7 +157,7 @@ func TestMastersWords(t *testing.T) {
 	leafOK(t, with("tag", "set", "order~2of2~1000", "--max-id", "4500")...)
 	operate(t, "sqlite:"+filepath.Join(folder, "a.db"), "DELETE FROM leaf_alloc")
 	dir = dataDir(t)
-	above := leafFails(t, regexp.MustCompile(`row "order~1of2~1000" is not there. .* not below (9500). If it was never there, --start 9500 is enough`), with("tag", "create", "order")...)
+	above := leafFails(t, regexp.MustCompile(`row "order~1of2~1000" is not there. .* not below (9501). If it was never there, --start 9501 is enough`), with("tag", "create", "order")...)
 	leafOK(t, with("tag", "create", "order", "--start", above)...)
 
 	// A row that was deleted comes back above its numbers, which are IDs of the tag to the command.
@@ -210,4 +210,24 @@ func TestLostRowAsTheTextsSay(t *testing.T) {
 	start := inTables + int64(times)*(int64(block)+3*step*starts+held)
 	leafOK(t, with(command, "tag", "create", "order", "--step", strconv.Itoa(step), "--start", strconv.FormatInt(start, 10))...)
 	take(command, "-n", strconv.Itoa(held))
+}
+
+// TestLostRowBesideAnUnusedOne: nodes have taken IDs of a tag from one of its databases only, and that one is lost. The row in the other
+// database is as leaf tag create has made it, and does not show that there were IDs. The command, on a machine that knows nothing, takes
+// the lost row for none that was never made.
+func TestLostRowBesideAnUnusedOne(t *testing.T) {
+	t.Parallel()
+	for used, row := range map[string]string{"a": "order~1of2~1000", "b": "order~2of2~1000"} {
+		folder, node, command := t.TempDir(), dataDir(t), dataDir(t)
+		with := func(dir string, words ...string) []string {
+			return append(words, "--store", "a=sqlite:"+filepath.Join(folder, "a.db"), "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order=a,b*1000", "--data-dir", dir)
+		}
+		leafOK(t, with(node, "schema", "apply")...)
+		leafOK(t, with(node, "tag", "create", "order")...)
+		leafOK(t, with(node, "tag", "set", row, "--max-id", "900")...) // nodes have taken IDs there
+		operate(t, "sqlite:"+filepath.Join(folder, used+".db"), "DELETE FROM leaf_alloc", "DELETE FROM leaf_repair", "DELETE FROM leaf_repair_node")
+
+		start := leafFails(t, regexp.MustCompile(`(?s)is not there. If it was lost .* If it was never there, (--start \d+) is enough`), with(command, "tag", "create", "order")...)
+		leafOK(t, with(command, append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
+	}
 }

@@ -21,7 +21,7 @@ func errPart(name string) error {
 }
 
 // createMasters makes the rows of a tag in several databases, and returns the tag as one. Rows that are there already
-// stay: a command that was interrupted is run again. Error: leaf.ErrConflict if all rows are there, or if an ID of the
+// stay: a command that was interrupted is run again, with the start that its refusal names. Error: leaf.ErrConflict if all rows are there, or if an ID of the
 // tag could be repeated.
 func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row segment.NewRow) (Tag, error) {
 	parts, err := m.Parts(row.Tag)
@@ -106,10 +106,10 @@ func (k *mastersKnown) note(name string, high int64) {
 	}
 }
 
-// check returns the parts that are missing. Beside rows that have issued IDs, a missing row was perhaps lost with its
-// database, and nothing is known of it.
+// check returns the parts that are missing. Beside rows that are there, a missing row was perhaps lost with its database, and
+// nothing is known of it, also where these rows are as this command makes them: nodes near the lost database took IDs there only.
 func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
-	begun := int64(0) // the end of the IDs of rows that are no longer as this command makes them
+	begun := int64(0) // above the IDs of the rows that are there, and above those with which this command has made them
 	for i, part := range k.parts {
 		at, there := k.rows[part]
 		if !there {
@@ -124,16 +124,14 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 			return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use from rows that the tag rule does not use now, and row %q would repeat some; stop all nodes, and run: leaf tag set '%[4]s' --max-id %d",
 				leaf.ErrConflict, row.Tag, k.others, part, least)
 		}
-		if first, err := k.masters.Start(i, row.Start); err != nil || at != first {
-			begun = max(begun, k.masters.End(i, at))
-		}
+		begun = max(begun, k.masters.End(i, at+1))
 	}
 	end := max(k.others, k.missing)
 	switch {
 	case len(missing) == 0:
 		return nil, fmt.Errorf("%w: tag %q exists: its rows are %s", leaf.ErrConflict, row.Tag, strings.Join(k.parts, ", "))
 	case row.Start < begun:
-		return nil, fmt.Errorf("%w: tag %q has issued IDs already, and its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
+		return nil, fmt.Errorf("%w: tag %q has rows already, but its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
 			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
 	case row.Start < end:
 		caution := ""
