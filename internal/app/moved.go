@@ -112,10 +112,7 @@ func (r *ruleChange) compare(from int, tag string, known int64, why string, rows
 	case !moved && (!r.isLeftOut(from) || !isTag):
 		return nil
 	case !moved && known <= segment.MaxMaxID:
-		if r.ends[to] == nil {
-			r.ends[to] = map[string]int64{}
-		}
-		r.ends[to][tag] = max(r.ends[to][tag], known)
+		r.keepEnd(to, tag, known)
 		return nil
 	case known > segment.MaxMaxID:
 		return fmt.Errorf("%w: tag %q: %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, tag, why, int64(segment.MaxMaxID))

@@ -25,7 +25,7 @@ func divisionOf(m *segment.Masters) division {
 
 // checkDivisions refuses a new rule by which a row of a tag would repeat IDs that rows of another division of the tag have
 // handed out: the tag was in another number of databases, or in one. Without a row, leaf tag create compares; for a tag
-// that is in one database again, the end is kept for it.
+// that is in one database again, or was in one that is lost, the end is kept for it.
 func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64) error {
 	ends, err := r.endsByDivision(ctx, rows)
 	if err != nil {
@@ -34,11 +34,14 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 	for _, tag := range slices.Sorted(maps.Keys(ends)) {
 		m := r.o.dbs.router.Masters(tag)
 		delete(ends[tag], divisionOf(m))
-		end := int64(0)
-		for _, other := range ends[tag] {
-			end = max(end, other)
+		if leaf.ValidateTag(tag) != nil {
+			continue
 		}
-		if end == 0 || leaf.ValidateTag(tag) != nil {
+		end, err := r.endOf(tag, ends[tag])
+		if err != nil {
+			return err
+		}
+		if end == 0 {
 			continue
 		}
 		if m == nil {
@@ -51,6 +54,32 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 		}
 	}
 	return nil
+}
+
+// endOf returns where the IDs of a tag end, by where those of the divisions end that the new rule has not. Where a database
+// is lost, what its row of a tag in several databases has handed out is in none of them: only the operator can find that.
+func (r *ruleChange) endOf(tag string, divisions map[division]int64) (end int64, err error) {
+	m := segment.Masters{}
+	for d, high := range divisions {
+		end = max(end, high)
+		m.Block, m.Stores = max(m.Block, d.block), make([]int, max(len(m.Stores), d.parts))
+	}
+	switch {
+	case len(r.lost) == 0, len(m.Stores) == 0:
+		return end, nil
+	case r.above == 0:
+		return 0, fmt.Errorf("%w: tag %q lived in several databases, and no program knows which IDs it has handed out from one that is lost. "+
+			"Add --above NUMBER, which counts for all such tags: the highest ID of them in your own tables, %s", leaf.ErrConflict, tag, m.Generously())
+	}
+	return max(end, r.above+1), nil
+}
+
+// keepEnd tells a database of the rule where the IDs of a tag end: leaf tag create finds that there.
+func (r *ruleChange) keepEnd(store int, tag string, end int64) {
+	if r.ends[store] == nil {
+		r.ends[store] = map[string]int64{}
+	}
+	r.ends[store][tag] = max(r.ends[store][tag], min(end, segment.MaxMaxID))
 }
 
 // endsByDivision returns where the IDs of each tag end, by what rows, boards and the fence of this data directory say of
@@ -89,14 +118,14 @@ func (r *ruleChange) checkUndivided(tag string, end int64, rows []map[string]int
 	if at, there := rows[to][tag]; there {
 		return r.divided(tag, tag, to, at, end, end)
 	}
-	if r.ends[to] == nil {
-		r.ends[to] = map[string]int64{}
-	}
-	r.ends[to][tag] = max(r.ends[to][tag], min(end, segment.MaxMaxID))
+	r.keepEnd(to, tag, end)
 	return nil
 }
 
 func (r *ruleChange) checkParts(tag string, m *segment.Masters, end int64, rows []map[string]int64) error {
+	if r.above > 0 && end == r.above+1 { // which stands nowhere else
+		r.keepEnd(m.Stores[0], tag, end)
+	}
 	for i, store := range m.Stores {
 		least, err := m.Start(i, end)
 		if err != nil {

@@ -23,6 +23,9 @@ import (
 type RuleChange struct {
 	LeaveOut []string // URLs of such databases
 	Lost     []string // names, in the other rule, of those that no node can reach ever again
+
+	// Above is at least as high as all IDs of tags that lived in several databases of which one is lost; 0: not given.
+	Above int64
 }
 
 // runningFor is how long after its last entry on the list of a database a node counts as
@@ -35,13 +38,17 @@ type ruleChange struct {
 	first   bool   // no database has a rule before
 	command string // its name in the databases
 	lost    []string
+	above   int64               // of RuleChange
 	stores  []*sqldb.Store      // those of the new rule, and behind them those that it leaves out
 	changes []*sqldb.RuleChange // of each, nil where it was not begun
 	ends    []map[string]int64  // by database of the new rule: where numbers of tags without a row there end
 }
 
 func (o *offline) newRuleChange(c *RuleChange) (*ruleChange, error) {
-	r := &ruleChange{o: o, command: rand.Text(), lost: c.Lost}
+	if c.Above < 0 || c.Above >= segment.MaxMaxID {
+		return nil, leaf.BadField("above", c.Above, fmt.Sprintf("must be 0 to %d", int64(segment.MaxMaxID-1)))
+	}
+	r := &ruleChange{o: o, command: rand.Text(), lost: c.Lost, above: c.Above}
 	for _, s := range o.dbs.stores {
 		db, ok := s.(sqlStore)
 		if !ok {

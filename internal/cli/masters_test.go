@@ -231,3 +231,57 @@ func TestLostRowBesideAnUnusedOne(t *testing.T) {
 		leafOK(t, with(command, append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
 	}
 }
+
+// TestLostMasterAsTheTextsSay: one of the two databases of a tag is lost, and the tag comes into one database, or into two others. All
+// IDs were taken from the lost one, and the rows that are left do not show them. What each refusal says is typed. No ID repeats.
+func TestLostMasterAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	asks := regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, plus 2 times the sum of one block, 1000, `)
+	for _, next := range []string{"a", "a,c*2000"} {
+		folder, dir, high := t.TempDir(), dataDir(t), int64(0)
+		with := func(stores, rule string, words ...string) []string {
+			for _, name := range stores {
+				words = append(words, "--store", string(name)+"=sqlite:"+filepath.Join(folder, string(name)+".db"))
+			}
+			return append(words, "--tag-rule", "order="+rule, "--data-dir", dir)
+		}
+		take := func(stores, rule string) {
+			t.Helper()
+			for id := range strings.FieldsSeq(leafOK(t, with(stores, rule, "next", "order", "-n", "10")...)) {
+				id, err := strconv.ParseInt(id, 10, 64)
+				if err != nil || id <= high {
+					t.Fatalf("rule %s: ID %d, %v, and IDs up to %d are in use", rule, id, err, high)
+				}
+			}
+		}
+		leafOK(t, with("ac", "a", "schema", "apply")...)
+		leafOK(t, with("ac", "a", "tag", "create", "order")...)
+		leafOK(t, with("abc", "b,a*1000", "schema", "apply", "--accept-rule")...)
+		leafOK(t, with("abc", "b,a*1000", "tag", "create", "order")...)
+		leafOK(t, with("abc", "b,a*1000", "tag", "set", "order~1of2~1000", "--max-id", "4500")...)
+		take("abc", "b,a*1000")
+		high = 4510 * 2
+		dir = dataDir(t)
+
+		const stores = "ac"
+		change := []string{"schema", "apply", "--accept-rule"}
+		change = append(change, strings.Fields(leafFails(t, regexp.MustCompile(`if no node can ever reach it again, (--lost b)`), with(stores, next, change...)...))...)
+		above := leafFails(t, asks, with(stores, next, change...)...)
+		change = append(change, above, strconv.FormatInt(high, 10))
+		if next == "a" {
+			m := raiseRow.FindStringSubmatch(leafFails(t, regexp.MustCompile(`(?s)(.*)`), with(stores, next, change...)...))
+			if m == nil {
+				t.Fatal("the row from before the tag lived in several databases is not refused")
+			}
+			operate(t, "sqlite:"+filepath.Join(folder, m[2]+".db"), "UPDATE leaf_alloc SET max_id = "+m[3]+" WHERE biz_tag = '"+m[1]+"'")
+		}
+		if report := leafOK(t, with(stores, next, change...)...); !strings.Contains(report, "b: nothing is known of the tags of a database that is lost") {
+			t.Errorf("the command reports\n%s", report)
+		}
+		if next != "a" {
+			start := leafFails(t, aboveKnown, with(stores, next, "tag", "create", "order")...)
+			leafOK(t, with(stores, next, append([]string{"tag", "create", "order"}, strings.Fields(start)...)...)...)
+		}
+		take(stores, next)
+	}
+}

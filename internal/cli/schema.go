@@ -41,6 +41,7 @@ type schemaApplyCmd struct {
 	LeaveOut     []string `sep:"none" secret:"" placeholder:"URL" help:"With --accept-rule: a database of the rule so far that the new rule has not, repeatable. Its rows are compared, and it is closed for nodes with the rule so far."`
 	LeaveOutFile string   `secretfile:"" placeholder:"FILE" help:"File that holds the values of --leave-out, one per line."`
 	Lost         []string `sep:"none" placeholder:"NAME" help:"With --accept-rule: a database of the rule so far, by its name there, that no node can ever reach again, repeatable. Its rows are not compared. Give a name once for each database that is lost: rules of two clusters can have one of that name each."`
+	Above        int64    `placeholder:"NUMBER" help:"With --lost: a number that is not below any ID of the tags that lived in several databases. The command says when it needs one, and what to add to the highest ID in your own tables."`
 }
 
 // Help implements kong.HelpProvider.
@@ -62,8 +63,10 @@ func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
 	}
 	var change *app.RuleChange
 	switch {
+	case c.Above != 0 && len(c.Lost) == 0:
+		return &usageError{errors.New("--above is for --lost only"), "leaf schema apply --help"}
 	case c.AcceptRule:
-		change = &app.RuleChange{LeaveOut: leaveOut, Lost: c.Lost}
+		change = &app.RuleChange{LeaveOut: leaveOut, Lost: c.Lost, Above: c.Above}
 	case len(leaveOut)+len(c.Lost) > 0:
 		return &usageError{errors.New("--leave-out and --lost are for --accept-rule only"), "leaf schema apply --help"}
 	}
