@@ -44,12 +44,12 @@ func (r NewRow) LeastStart(known int64) int64 {
 	return known
 }
 
-// StartOfNodes is what to add to the lowest start that is known to be safe: only a row that was deleted with leaf tag delete
-// has left where all its numbers end.
+// StartOfNodes is what to add to the lowest start that is known to be safe: only a row that is
+// there, or was deleted with leaf tag delete, shows where all its numbers end.
 func StartOfNodes() string { return startOfNodes(generously) }
 
 func startOfNodes(add string) string {
-	return ". This start is above all that nodes have told. If the row was not deleted with leaf tag delete, a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
+	return ". This start is above all that nodes have told. Where a row is gone that leaf tag delete did not delete, a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
 		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + add
 }
 

@@ -285,3 +285,18 @@ func TestLostMasterAsTheTextsSay(t *testing.T) {
 		take(stores, next)
 	}
 }
+
+// TestMastersBesideAVanishedRow: a row that the tag had by an earlier rule vanished without leaf tag delete, and only nodes tell where it
+// ended. The refusal says that a node which is stopped may know a higher number, as of a tag in one database.
+func TestMastersBesideAVanishedRow(t *testing.T) {
+	t.Parallel()
+	folder, dir := t.TempDir(), dataDir(t)
+	with := func(words ...string) []string {
+		return append(words, "--store", "a=sqlite:"+filepath.Join(folder, "a.db"), "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order*=a,b*1000", "--data-dir", dir)
+	}
+	leafOK(t, with("schema", "apply")...)
+	for row, tag := range map[string]string{"order": "order", "orders~2of3~1000": "orders"} {
+		operate(t, "sqlite:"+filepath.Join(folder, "b.db"), "INSERT INTO leaf_repair_node (biz_tag, node, asked, high, latched, seen) VALUES ('"+row+"', 'gone', 0, 500, false, 1)")
+		leafFails(t, regexp.MustCompile(`could repeat some; use --start \d+ or more. This start is above all that nodes have told. Where a row is gone that leaf tag delete did not delete, a node that is (stopped)`), with("tag", "create", tag)...)
+	}
+}

@@ -134,17 +134,13 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 		return nil, fmt.Errorf("%w: tag %q has rows already, but its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
 			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
 	case row.Start < end:
-		caution := ""
-		if k.missing > 0 {
-			caution = k.masters.StartOfNodes()
-		}
-		return nil, k.tooLow(row, end, caution)
+		return nil, k.tooLow(row, end)
 	}
 	return missing, nil
 }
 
-func (k *mastersKnown) tooLow(row segment.NewRow, end int64, caution string) error {
-	return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, caution)
+func (k *mastersKnown) tooLow(row segment.NewRow, end int64) error {
+	return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, k.masters.StartOfNodes())
 }
 
 // askMasters refuses a start below an ID of a missing part that another node knows, as create does for a tag in one database.
@@ -165,7 +161,7 @@ func (c *Catalog) askMasters(ctx context.Context, k *mastersKnown, missing []int
 			return err
 		case row.Start >= end:
 		case all:
-			return k.tooLow(row, end, k.masters.StartOfNodes())
+			return k.tooLow(row, end)
 		default:
 			return errNotAll(part, row.Start)
 		}

@@ -69,7 +69,7 @@ func TestCreateLostRowAsTheTextsSay(t *testing.T) {
 		}
 		a.Remove("order~1of2~1000")
 		b.Remove(part)
-		says := regexp.MustCompile(`use --start (\d+) or more\. This start is above all that nodes have told\. If the row .* use --start with that number plus 2 times the sum of one block, 1000, three times`)
+		says := regexp.MustCompile(`use --start (\d+) or more\. This start is above all that nodes have told\. Where a row .* use --start with that number plus 2 times the sum of one block, 1000, three times`)
 		for range 3 {
 			_, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row})
 			if err == nil {
