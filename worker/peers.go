@@ -143,9 +143,10 @@ func (h *Holder) judge(o Offsets) error {
 	}
 	h.peers.mu.Lock()
 	defer h.peers.mu.Unlock()
-	if h.peers.passed = h.peers.at; err != nil {
+	switch h.peers.passed = h.peers.at; {
+	case err != nil:
 		h.peers.passed = time.Time{}
-	} else {
+	case o.Answered > 0 || o.Asked == 0: // peers that do not answer have not said that the clock is right
 		h.cfg.Alarms.Clear(leaf.AlarmClock, peersSubject) // also while no number is held
 	}
 	return err

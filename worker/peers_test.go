@@ -251,3 +251,34 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.b.String()
 }
+
+// TestSilentPeersEndNoAlarm: the clock of a node differs from those of its peers, and then none of them answers. Nothing has shown that
+// the clock is right, so the alarm lasts until peers say so.
+func TestSilentPeersEndNoAlarm(t *testing.T) {
+	run(t, worker.Leased, func(w *world) {
+		c := w.crowd(3)
+		n := w.node("a")
+		c.answers(n)
+		n.up()
+		alarm := func(when string, want bool) {
+			t.Helper()
+			time.Sleep(5 * time.Minute)
+			if text := n.alarms.has(leaf.AlarmClock); (text != "") != want {
+				t.Errorf("%s: alarm %q", when, text)
+			}
+		}
+		alarm("all clocks are right", false)
+		c.all(10 * time.Second)
+		alarm("the peers are ahead", true)
+		c.mu.Lock()
+		off := c.off
+		c.off = nil
+		c.mu.Unlock()
+		alarm("no peer answers", true)
+		c.mu.Lock()
+		c.off = off
+		c.mu.Unlock()
+		c.all(0)
+		alarm("the peers agree", false)
+	})
+}
