@@ -132,9 +132,11 @@ func (m *segmentMode) repairAbove(e *segmentEngine, t *tag) (answered bool, err 
 	highest, add := m.found(t)
 	answered, err = m.tryRepair(e, t, highest+add)
 	for range 2 {
-		if least, refused := leastAbove(err); answered && refused {
-			answered, err = m.tryRepair(e, t, least+add)
+		least, refused := leastAbove(err)
+		if !answered || !refused || m.periods != nil && e.node.Machine.Wall().Sub(m.periods.now()).Abs() > longestAhead {
+			break // of a period, the error says that the clock of the node must be right
 		}
+		answered, err = m.tryRepair(e, t, least+add)
 	}
 	if answered && err == nil {
 		m.covered(t)
