@@ -71,6 +71,7 @@ type App struct {
 	tokens          tokens
 	certificate     atomic.Pointer[tls.Certificate] // that secure shows
 	authorities     atomic.Pointer[x509.CertPool]   // that must have signed what clients show to secure; nil: they show nothing
+	others          atomic.Pointer[x509.CertPool]   // that must have signed what other nodes show to order; nil: those of the system
 	secure          *tls.Config                     // of the public servers; nil: plain TCP
 	listeners       map[string]net.Listener         // by section; none of a server that is off
 	socket          net.Listener                    // of the administrator

@@ -73,11 +73,12 @@ func (a *App) openOrder() (*order, error) {
 		return int(a.cfg.Node.Weight)
 	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	secure, err := a.peerTLS()
+	others, err := a.othersAuthorities(a.cfg)
 	if err != nil {
 		return nil, err
 	}
-	o.peers = forward.NewPeers(secure, a.log)
+	a.others.Store(others)
+	o.peers = forward.NewPeers(a.peerTLS(), a.log)
 	a.closers.add(a.withDeadline(o.close))
 	for i, s := range a.dbs.stores {
 		records, err := s.openSlots()
@@ -119,17 +120,16 @@ const replyWithin = 100 * time.Millisecond
 const orderNamespace = "leaf"
 
 // peerTLS returns how this node connects to others, nil for plain TCP: as clients do, with its own certificate.
-func (a *App) peerTLS() (t *tls.Config, err error) {
+func (a *App) peerTLS() func() *tls.Config {
 	if a.secure == nil {
-		return nil, nil //nolint:nilnil // plain TCP
+		return nil
 	}
-	t = &tls.Config{MinVersion: a.secure.MinVersion, ServerName: a.cfg.Order.ServerName, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return a.certificate.Load(), nil
-	}}
-	if a.cfg.Order.CA != "" {
-		t.RootCAs, err = authorities("order.ca", a.cfg.Order.CA)
+	return func() *tls.Config {
+		return &tls.Config{
+			MinVersion: a.secure.MinVersion, ServerName: a.cfg.Order.ServerName, RootCAs: a.others.Load(),
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return a.certificate.Load(), nil },
+		}
 	}
-	return t, err
 }
 
 // Term implements segment.Terms.

@@ -13,7 +13,7 @@ import (
 
 // reloadable are the keys whose values change while the node runs, or whose passwords do.
 var reloadable = []string{
-	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, config.CertificateKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
+	"auth.token", "admin.token", "tls.cert", "tls.key", clientCAKey, orderCAKey, config.CertificateKey, storeKey, registryKey, config.FenceKey, config.DiscoveryKey,
 	levelKey, format.KeysKey, "reload-interval", webhookKey, "segment.max-step", "segment.fixed-step", "limit.max-waiting", "limit.target-wait",
 	"log.access", "drain-delay", weightKey, "metrics.tags",
 }
@@ -40,7 +40,7 @@ type reloading struct {
 }
 
 // Reload puts into force what of cfg can change while the node runs: the tokens, the
-// certificate with its key, the certificates of tls.client-ca, the roles of clients' certificates, the keys of opaque IDs, the
+// certificate with its key, the certificates of tls.client-ca and order.ca, the roles of clients' certificates, the keys of opaque IDs, the
 // passwords of databases and registries, all of which are read from their files again, and the values of the other keys in
 // reloadable. A connection that is open keeps what it has. After an error nothing has changed.
 // While the last attempt has failed, the alarm leaf.AlarmConfiguration is active.
@@ -120,6 +120,12 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if err != nil {
 		return r, err
 	}
+	others := a.others.Load()
+	if a.order != nil {
+		if others, err = a.othersAuthorities(cfg); err != nil {
+			return r, err
+		}
+	}
 	ring, err := readRing(cfg.Opaque)
 	if err != nil {
 		return r, err
@@ -154,6 +160,9 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 	if authorities != nil && !switched && !authorities.Equal(a.authorities.Load()) && cfg.TLS.ClientCA == a.inForce.TLS.ClientCA {
 		r.Changed = append(r.Changed, config.Difference{Key: clientCAKey})
 	}
+	if !others.Equal(a.others.Load()) && cfg.Order.CA == a.inForce.Order.CA {
+		r.Changed = append(r.Changed, config.Difference{Key: orderCAKey})
+	}
 	if a.opaque.differs(ring) && cfg.Opaque.Keys == a.inForce.Opaque.Keys {
 		r.Changed = append(r.Changed, config.Difference{Key: format.KeysKey})
 	}
@@ -174,6 +183,7 @@ func (a *App) planReload(cfg config.Config) (r reloading, err error) {
 		if authorities != nil && !switched {
 			a.authorities.Store(authorities)
 		}
+		a.others.Store(others)
 		return a.useValues(cfg)
 	}
 	return r, nil

@@ -3,11 +3,15 @@ package app_test
 import (
 	"crypto/tls"
 	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/config"
 )
 
@@ -100,5 +104,69 @@ func TestReloadWithoutClientCA(t *testing.T) {
 	c.TLS.ClientCA = c.TLS.Cert
 	if r, err := a.Reload(c); err != nil || !slices.Equal(r.Restart, []string{"tls.client-ca"}) {
 		t.Errorf("restart %q, %v", r.Restart, err)
+	}
+}
+
+// TestReloadOrderCA exchanges the authority of the certificates of nodes: a call for a tag in strict order is taken to an owner that
+// has a certificate of the new one.
+func TestReloadOrderCA(t *testing.T) {
+	t.Parallel()
+	first, trust := certificate(t)
+	second, _ := certificate(t)
+	dir := shortDir(t)
+	c := ordered(t, dir)
+	c.TLS, c.Order.CA = first, first.Cert
+	owner, _ := start(t, c)
+	createStrict(t, owner, "order")
+	other := ordered(t, dir)
+	other.TLS, other.Order.CA, other.Order.MaxWait = first, filepath.Join(t.TempDir(), "ca.pem"), 20*time.Second
+	other.Node.Weight = 0 // it owns nothing
+	exchange := func(by string) {
+		t.Helper()
+		content, err := os.ReadFile(by)
+		if err == nil {
+			err = os.WriteFile(other.Order.CA, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	exchange(first.Cert)
+	a, _ := start(t, other)
+	ask := func(a *app.App) {
+		t.Helper()
+		conns := &http.Transport{TLSClientConfig: trust}
+		defer conns.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+a.Addr()+"/api/segment/get/order", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := conns.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%d %s, %v", resp.StatusCode, body, err)
+		}
+	}
+	ask(owner)
+
+	exchange(first.Key)
+	if _, err := a.Reload(other); err == nil || !strings.Contains(err.Error(), "order.ca") {
+		t.Errorf("no certificate in the file: %v", err)
+	}
+	exchange(second.Cert)
+	r, err := a.Reload(other)
+	if err != nil || len(r.Restart) > 0 || !slices.ContainsFunc(r.Changed, func(d config.Difference) bool { return d.Key == "order.ca" }) {
+		t.Fatalf("changed %+v, restart %q, %v", r.Changed, r.Restart, err)
+	}
+	c.TLS = second
+	if _, err := owner.Reload(c); err != nil {
+		t.Fatal(err)
+	}
+	ask(a)
+	if r, err := a.Reload(other); err != nil || len(r.Changed) > 0 {
+		t.Errorf("again: changed %+v, %v", r.Changed, err)
 	}
 }

@@ -32,6 +32,17 @@ func clientAuthorities(c config.TLS) (*x509.CertPool, error) {
 	return authorities(clientCAKey, c.ClientCA)
 }
 
+// orderCAKey is the key of the file that othersAuthorities reads.
+const orderCAKey = "order.ca"
+
+// othersAuthorities reads the certificates that must have signed those of the other nodes, nil for those that the system trusts.
+func (a *App) othersAuthorities(c config.Config) (*x509.CertPool, error) {
+	if a.secure == nil || c.Order.CA == "" {
+		return nil, nil //nolint:nilnil // as documented
+	}
+	return authorities(orderCAKey, c.Order.CA)
+}
+
 // authorities reads the certificates in the file that a key names.
 func authorities(key, file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)

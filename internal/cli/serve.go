@@ -22,7 +22,7 @@ func (serveCmd) Help() string {
 
 Every flag is also a key of the configuration file and an environment variable: --http-addr is LEAF_HTTP_ADDR, and addr in the section http. A flag wins over the environment, the environment over the file, the file over the default.
 
-A database or registry that does not answer does not end the node: it replies 503, serves once it is back, and the other mode serves meanwhile. SIGINT or SIGTERM stops it cleanly, a second one at once. A change of the configuration file or of a file that it names, SIGHUP and leaf reload make the node read the configuration again: tokens, the TLS certificates (tls.client-ca, too), the keys of opaque IDs, the passwords of databases and of etcd, the address of alarm.webhook, log.level, segment.max-step, segment.fixed-step, limit.max-waiting and limit.target-wait change without a restart, and the log names what else changed.`
+A database or registry that does not answer does not end the node: it replies 503, serves once it is back, and the other mode serves meanwhile. SIGINT or SIGTERM stops it cleanly, a second one at once. A change of the configuration file or of a file that it names, SIGHUP and leaf reload make the node read the configuration again: tokens, the TLS certificates (tls.client-ca and order.ca, too), the keys of opaque IDs, the passwords of databases and of etcd, the address of alarm.webhook, log.level, segment.max-step, segment.fixed-step, limit.max-waiting and limit.target-wait change without a restart, and the log names what else changed.`
 }
 
 // Run serves until ctx ends.

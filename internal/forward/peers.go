@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,11 +62,12 @@ type peer struct {
 	used      atomic.Int64  // when a call began last, in ns since Peers.began
 }
 
-// NewPeers returns Peers. secure is nil for plain TCP.
-func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
+// NewPeers returns Peers. secure returns how a connection begins at that moment, with the same ServerName at all times; nil for
+// plain TCP.
+func NewPeers(secure func() *tls.Config, log *slog.Logger) *Peers {
 	transport := insecure.NewCredentials()
 	if secure != nil {
-		transport = credentials.NewTLS(secure)
+		transport = current{credentials.NewTLS(secure()), secure}
 	}
 	return &Peers{log: log, began: time.Now(), conns: map[owner.Route]*peer{}, settings: []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
@@ -78,6 +80,23 @@ func NewPeers(secure *tls.Config, log *slog.Logger) *Peers {
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepAlive, Timeout: connectTimeout}),
 	}}
+}
+
+// current begins each connection with the certificates that are in force then.
+type current struct {
+	credentials.TransportCredentials
+
+	secure func() *tls.Config
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c current) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(c.secure()).ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c current) Clone() credentials.TransportCredentials {
+	return current{c.TransportCredentials.Clone(), c.secure}
 }
 
 // NextN implements Remote.
