@@ -297,7 +297,11 @@ func TestReloadWhileClientsMove(t *testing.T) {
 	}
 	stop, cut := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	t.Cleanup(func() { cut(); <-ended })
+	t.Cleanup(func() {
+		cut()
+		<-ended
+		until(t, "the node writes nothing more", func() bool { return os.RemoveAll(c.DataDir) == nil })
+	})
 	if err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
