@@ -79,20 +79,22 @@ func loseFence(t *testing.T, dir string) {
 	}
 }
 
-// TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers. A max_id that can be read is not to be
-// replaced by a number of the operator.
+// TestFenceBesideARowThatCannotBeRead: a mark at 0 would say that the tag has no numbers. So would one of a row at -1, as the alarm
+// row asks for: a repair that asks this node would move the row below what this node has forgotten. A max_id that can be read is
+// not to be replaced by a number of the operator.
 func TestFenceBesideARowThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for column, right := range map[string]int{"max_id": 1001, "step": 1000} {
-		t.Run(column, func(t *testing.T) {
+	for damage, right := range map[string]int{"max_id = 'abc'": 1001, "max_id = -1": 1001, "step = 'abc'": 1000} {
+		t.Run(damage, func(t *testing.T) {
 			t.Parallel()
+			column, _, _ := strings.Cut(damage, " ")
 			dir := filepath.Join(shortDir(t), "d")
 			cfg := embedded(dir)
 			_, stop := start(t, cfg)
 			stop()
 			db := openFile(t, filepath.Join(dir, "leaf.db"))
 			loosen(t, db)
-			execute(t, db, "UPDATE leaf_alloc SET "+column+" = 'abc'")
+			execute(t, db, "UPDATE leaf_alloc SET "+damage)
 			loseFence(t, dir)
 			_, err := app.RebuildFence(t.Context(), cfg)
 			for _, want := range []string{

@@ -167,10 +167,13 @@ func allRows(ctx context.Context, s segment.Store) ([]segment.Row, error) {
 	return all, manage.StoreError(err)
 }
 
-// readable is leaf.ErrConflict for a row of a tag that cannot be read: where its numbers end is
-// not known. A row whose name is no tag's issues nothing.
+// readable is leaf.ErrConflict for a row of a tag that cannot be read, or that waits for a repair below 0: where its numbers
+// end is not known. A row whose name is no tag's issues nothing.
 func readable(store string, row segment.Row) error {
 	isTag := leaf.ValidateTag(row.Tag) == nil
+	if row.Problem == nil && row.MaxID < 0 {
+		row.Problem = fmt.Errorf("max_id is %d, and no node wrote that", row.MaxID)
+	}
 	if row.Problem == nil || !isTag {
 		return nil
 	}
