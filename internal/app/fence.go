@@ -76,7 +76,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			tags = append(tags, row.Tag)
 			at[row.Tag] = row.MaxID
 		}
-		if err := boardEnds(ctx, s, at); err != nil {
+		if err := boardEnds(ctx, s, dir.NodeID(), at); err != nil {
 			return nil, manage.StoreError(err)
 		}
 	}
@@ -88,9 +88,11 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 }
 
 // boardEnds raises the numbers of tags to what the board knows: where the last repair moved the
-// row, and where nodes said that their ranges end. This node may have said so, too, and does not
-// know it any more. It leaves out what no node wrote: the tag could not be repaired.
-func boardEnds(ctx context.Context, s store, at map[string]int64) error {
+// row, and where nodes said that their ranges end. The node may have said so, too, and does not
+// know it any more, also of a tag without a row: the answer that it gives to the next question takes the
+// place of what it said, unless a command has deleted the row, whose end is kept. It leaves out what no
+// node wrote: the tag could not be repaired.
+func boardEnds(ctx context.Context, s store, node string, at map[string]int64) error {
 	notices, err := s.Notices(ctx)
 	if errors.Is(err, segment.ErrSchema) && !errors.Is(err, segment.ErrDenied) {
 		return nil
@@ -102,8 +104,15 @@ func boardEnds(ctx context.Context, s store, at map[string]int64) error {
 	if err != nil {
 		return err
 	}
+	kept := map[string]int64{}
 	for _, x := range answers {
-		if end, has := at[x.Tag]; has && x.High <= segment.MaxMaxID {
+		if x.Node == segment.DeletedRow {
+			kept[x.Tag] = x.High
+		}
+	}
+	for _, x := range answers {
+		end, has := at[x.Tag]
+		if forgotten := x.Node == node && x.High > kept[x.Tag]; (has || forgotten) && x.High <= segment.MaxMaxID {
 			at[x.Tag] = max(end, x.High)
 		}
 	}

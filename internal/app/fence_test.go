@@ -163,6 +163,9 @@ func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
 	if err := errors.Join(
 		store.Answer(t.Context(), segment.Answer{Tag: tag, Node: node, Asked: 1, High: known}),
 		store.Answer(t.Context(), segment.Answer{Tag: tag, Node: "odd", Asked: 1, High: math.MaxInt64}),
+		store.Answer(t.Context(), segment.Answer{Tag: "lost", Node: node, High: known}),
+		store.KeepEnds(t.Context(), map[string]int64{"deleted": known}),
+		store.Answer(t.Context(), segment.Answer{Tag: "deleted", Node: node, High: known}),
 		store.Post(t.Context(), segment.Notice{Tag: tag, Repaired: math.MaxInt64}),
 	); err != nil {
 		t.Fatal(err)
@@ -179,6 +182,15 @@ func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
 	repair, err := manage.Ask(t.Context(), a.Backend(), manage.RepairTag{Name: tag})
 	if err != nil || repair.Plan.First <= known || repair.Plan.First > known+10 {
 		t.Errorf("repair: %+v, %v; want that IDs go on above %d", repair.Plan, err, known)
+	}
+	for name, want := range map[string]segment.RepairNode{ // no rows; the board keeps the end of the one that a command deleted
+		"lost":    {Node: node, End: known, State: segment.RepairNodeLatched},
+		"deleted": {Node: node, State: segment.RepairNodeOK},
+	} {
+		plan, err := manage.Ask(t.Context(), a.Backend(), manage.PlanRepair{Name: name})
+		if err != nil || !slices.Contains(plan.Nodes, want) {
+			t.Errorf("tag %s: %+v, %v; want that the node says %+v", name, plan.Nodes, err, want)
+		}
 	}
 }
 
