@@ -3,12 +3,16 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,6 +59,7 @@ type knownRegistry struct {
 
 	mu     sync.Mutex
 	id     string    // "": not known yet
+	moved  string    // the ID that an outside registry without one gets in place of id, which is the cluster's; "": id itself
 	looked time.Time // when the ID was last read
 }
 
@@ -75,8 +80,25 @@ func (r *registry) known(dir folder, log *slog.Logger) (*knownRegistry, error) {
 		Registry: r.Registry, ids: r.ids, inStore: r.inStore, plain: r.plain,
 		file: filepath.Join(dir.Path(), registryFile), log: log, id: strings.TrimSpace(string(content)),
 	}
+	clusters, err := rememberedClusters(dir)
+	if err != nil {
+		return nil, err
+	}
+	// The ID of a registry in a database is that of the cluster there.
+	if !r.inStore && r.records == nil && k.id != "" && slices.Contains(slices.Collect(maps.Values(clusters)), k.id) {
+		k.moved = movedID(k.id)
+		return k, nil
+	}
 	k.expect(k.id)
 	return k, nil
+}
+
+// movedID is the ID of a registry outside the store that takes the place of the one in the store of a cluster. All nodes of
+// the cluster make the same one. With that of the cluster, a node that is later started without the setting that names the
+// registry would take the registry in its store for it.
+func movedID(cluster string) string {
+	sum := sha256.Sum256([]byte("registry of worker IDs of cluster " + cluster))
+	return hex.EncodeToString(sum[:16])
 }
 
 // knownToNode lets a node compare the registry with the one that its data directory has used, and keeps there the ID of the first
@@ -257,11 +279,13 @@ func (k *knownRegistry) isDue() bool {
 // compare returns an error if another registry answers. made is the ID for one that has none, if this node knows none either.
 func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	k.mu.Lock()
-	known := k.id
+	known, moved := k.id, k.moved
 	k.mu.Unlock()
 	switch {
 	case k.plain:
 		made = ""
+	case moved != "":
+		made = moved
 	case known != "":
 		made = known
 	}
@@ -275,18 +299,18 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	switch {
 	case known == found, found == "" && !k.inStore: // none is no other registry's. In the store the known one was another place's
 		found = known
-	case known != "":
+	case known != "" && (moved == "" || found != moved):
 		return k.otherRegistry(known, found)
-	default:
+	case k.keep != nil:
 		if err := k.keep([]byte(found + "\n")); err != nil { // the next comparison tries again
 			k.log.Warn("the ID of the registry of worker IDs cannot be kept; the next start does not notice another registry", "error", err)
-			found = ""
+			found = known
 		}
 	}
 	k.mu.Lock()
 	k.id, k.looked = found, time.Now()
 	k.mu.Unlock()
-	if known == "" {
+	if known == "" || moved != "" {
 		k.expect(found)
 	}
 	return nil

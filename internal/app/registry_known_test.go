@@ -308,6 +308,51 @@ func TestRegistryInAStoreGetsNoID(t *testing.T) {
 	}
 }
 
+// TestRegistryMovesOutOfTheStore: nodes with snowflake mode alone had the registry in their store, whose ID is that of the
+// cluster, and get an empty one elsewhere. All give it one ID, and find it again. One that loses the setting later does not take the
+// registry in the store, whose numbers the others have elsewhere, for the same one.
+func TestRegistryMovesOutOfTheStore(t *testing.T) {
+	t.Parallel()
+	store, elsewhere := &identities{id: "cluster"}, &identities{}
+	claim := func(r *identities, dir *datadir.Dir, inStore bool) error {
+		t.Helper()
+		known, err := app.KnownRegistry(r, dir, inStore)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err = known.Claim(t.Context(), worker.Request{})
+		}
+		return err
+	}
+	for node := range 2 {
+		dir, err := datadir.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = dir.Close() })
+		for name, content := range map[string]string{"registry": "cluster\n", "cluster": `{"default":"cluster"}`} {
+			if err := dir.Replace(name, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := claim(&identities{id: "others'"}, dir, false); err == nil {
+			t.Errorf("node %d: claims in the registry of others", node)
+		}
+		for range 2 { // and a start later
+			if err := claim(elsewhere, dir, false); err != nil || elsewhere.own != elsewhere.id {
+				t.Errorf("node %d, in the new registry with the ID %q: %v, and its driver compares %q", node, elsewhere.id, err, elsewhere.own)
+			}
+		}
+		if err := claim(store, dir, true); err == nil || store.claims > 0 {
+			t.Errorf("node %d, without the setting of its registry: %v, and %d claims in the store; want an error, and none", node, err, store.claims)
+		}
+	}
+	if len(elsewhere.id) != len(segment.NewClusterID()) {
+		t.Errorf("the ID of the new registry is %q", elsewhere.id)
+	}
+}
+
 // TestWorkerCommandsOfAnotherCluster: the commands for worker IDs, beside a data directory that has used the store of another
 // cluster, change and show nothing of its registry.
 func TestWorkerCommandsOfAnotherCluster(t *testing.T) {
