@@ -33,7 +33,9 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 	}
 	for _, tag := range slices.Sorted(maps.Keys(ends)) {
 		m := r.o.dbs.router.Masters(tag)
-		delete(ends[tag], divisionOf(m))
+		if len(r.lost) == 0 || r.showsRows(tag, m, rows) {
+			delete(ends[tag], divisionOf(m))
+		}
 		if leaf.ValidateTag(tag) != nil {
 			continue
 		}
@@ -56,7 +58,21 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 	return nil
 }
 
-// endOf returns where the IDs of a tag end, by where those of the divisions end that the new rule has not. Where a database
+// showsRows reports whether leaf tag create, or a node, finds a row of the tag where the new rule expects it. Beside one, the command
+// takes a missing row for one that may be lost. Where the databases have changed places, it finds the others' rows, and none there.
+func (r *ruleChange) showsRows(tag string, m *segment.Masters, rows []map[string]int64) bool {
+	if m == nil {
+		return true // one row, which is found or lost
+	}
+	for i, store := range m.Stores {
+		if _, there := rows[store][m.Part(tag, i)]; there {
+			return true
+		}
+	}
+	return false
+}
+
+// endOf returns where the IDs of a tag end, by where those of the divisions end of which the new rule shows no row. Where a database
 // is lost, what its row of a tag in several databases has handed out is in none of them: only the operator can find that.
 func (r *ruleChange) endOf(tag string, divisions map[division]int64) (end int64, err error) {
 	m := segment.Masters{}

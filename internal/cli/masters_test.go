@@ -232,12 +232,13 @@ func TestLostRowBesideAnUnusedOne(t *testing.T) {
 	}
 }
 
-// TestLostMasterAsTheTextsSay: one of the two databases of a tag is lost, and the tag comes into one database, or into two others. All
-// IDs were taken from the lost one, and the rows that are left do not show them. What each refusal says is typed. No ID repeats.
+// TestLostMasterAsTheTextsSay: one of the two databases of a tag is lost, and the tag comes into one database, into two others, or into
+// two of which the one that is left takes the place of the lost one. All IDs were taken from the lost one, and the rows that are left do
+// not show them. What each refusal says is typed. No ID repeats.
 func TestLostMasterAsTheTextsSay(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, plus 2 times the sum of one block, 1000, `)
-	for _, next := range []string{"a", "a,c*2000"} {
+	for _, next := range []string{"a", "a,c*2000", "a,c*1000"} {
 		folder, dir, high := t.TempDir(), dataDir(t), int64(0)
 		with := func(stores, rule string, words ...string) []string {
 			for _, name := range stores {
