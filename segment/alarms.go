@@ -31,9 +31,12 @@ func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
 	return regressAlarm(tag, text)
 }
 
+// withoutRanges is a max_id with which a row waits for a repair. A Java server takes ranges from any row, and no repair asks it.
+const withoutRanges = "-1, from which no node takes a range (but stop Java servers first: they do, and count as nodes that are gone with their data directories)"
+
 // CorrectRow is what an administrator does about a row that cannot be used. A node that
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
-const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it to -1 with SQL, " + askAllNodes + ". If the numbers are used up, " + anotherTag
+const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it with SQL to " + withoutRanges + ", " + askAllNodes + ". If the numbers are used up, " + anotherTag
 
 // anotherTag is what an administrator does who cannot use a tag any more.
 const anotherTag = "create another tag; if it has a format, give that other letters, because two tags with one format write the same texts"
@@ -140,7 +143,7 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmVanished, Subject: name,
 		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
-		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back with SQL, with max_id -1, from which no node takes a range, and with the step that it had, then " + askAllNodes + ". Rows of a sequence that were put back need --all",
+		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back with SQL, with max_id " + withoutRanges + " and with the step that it had, then " + askAllNodes + ". Rows of a sequence that were put back need --all",
 	}
 }
 

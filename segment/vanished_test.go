@@ -138,6 +138,46 @@ func TestEmptiedTableAsTheAlarmSays(t *testing.T) {
 	})
 }
 
+// TestEmptiedTableBesideJavaAsTheAlarmSays: a Java server uses the table, too, and takes ranges whatever max_id is. What the alarm says
+// of it is done. No ID repeats.
+func TestEmptiedTableBesideJavaAsTheAlarmSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, al, ids := newStore(row(10)), newAlarms(), newLedger()
+		takes := func() (end int64) {
+			r, err := s.Lookup(t.Context(), "order")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id := range r.Step {
+				ids.add(t, "Java", r.MaxID+id)
+			}
+			r.MaxID += r.Step
+			s.Put(r)
+			return r.MaxID
+		}
+		a := node(t, s, nil, segment.Config{NodeID: "a", Alarms: al, FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 25)...)
+		synctest.Wait()
+		end := takes()
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		does, above := al.do(leaf.AlarmVanished, "default"), int64(0)
+		back := row(10)
+		back.MaxID = -1
+		s.Put(back)
+		switch {
+		case !strings.Contains(does, "stop Java servers first"):
+			takes()
+		case strings.Contains(does, "count as nodes that are gone with their data directories"):
+			above = end
+		}
+		if _, err := a.Repair(t.Context(), "order", above); err != nil {
+			t.Fatal(err)
+		}
+		ids.add(t, "a", drain(t, a, "order", 25)...)
+	})
+}
+
 // TestTagsThatACommandHasDeleted: leaf tag delete takes most tags of a database, or its last ones.
 // No other node calls an administrator for that.
 func TestTagsThatACommandHasDeleted(t *testing.T) {
