@@ -1,11 +1,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -113,8 +111,9 @@ func (r *registry) knownToNode(dir *datadir.Dir, log *slog.Logger) error {
 	return nil
 }
 
-// checkStatic returns leaf.ErrConflict if the configuration gives a static number to a node that had its number from a registry
-// until now. The nodes that are still there get the same numbers. A file of a static number says that the change was before.
+// checkStatic returns leaf.ErrConflict if the configuration gives a static number to a node that has had its number from a
+// registry. The nodes that are still there get the same numbers. A file of an earlier static number does not say that they are
+// not: the node may have been in the registry since, and come back to its number alone.
 func (r *registry) checkStatic(dir folder) error {
 	if r.ids != nil {
 		return nil
@@ -126,29 +125,10 @@ func (r *registry) checkStatic(dir folder) error {
 	if err != nil {
 		return err
 	}
-	if last, err := lastFixed(dir); err != nil || last == r.Info().Name {
-		return nil //nolint:nilerr // the worker says what is wrong with worker.json
-	}
-	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and until now the node had it from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs: set snowflake.registry back, "+
-		"or stop all nodes that have their worker IDs from that registry, remove the file %s of each, wait for the longest horizon, and start them, each with a static number of its own. To divide the numbers between both, see docs/SNOWFLAKE.md",
+	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and the node has had one from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs: set snowflake.registry back, "+
+		"or stop all nodes that have their worker IDs from that registry, remove the file %s of each, wait for the longest horizon, and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
+		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, strings.TrimSpace(string(id)), filepath.Join(dir.Path(), registryFile))
-}
-
-// lastFixed returns the registry of the fixed number that the data directory had last, "" if it had none.
-func lastFixed(dir folder) (registry string, err error) {
-	content, err := dir.ReadFile("worker.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	var last struct {
-		Registry string `json:"registry"`
-	}
-	line, _, _ := bytes.Cut(content, []byte("\n"))
-	err = json.Unmarshal(line, &last)
-	return last.Registry, err
 }
 
 // knownToCommand lets a command compare, too. Where none has been used, there is nothing to compare, and a command keeps no ID.

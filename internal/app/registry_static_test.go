@@ -14,7 +14,8 @@ import (
 
 // TestStaticNumberAfterARegistry: a node that had its worker ID from a registry gets a static one, by a rolling restart say. The
 // nodes that are still in the registry get the same numbers, so the node does not start before its administrator has done what
-// the error says. Then it starts, and so does one whose number was static before.
+// the error says. Nor does one whose number was static before it was in the registry: its worker.json is still there, and a
+// rolling restart takes it back to static beside the others.
 func TestStaticNumberAfterARegistry(t *testing.T) {
 	t.Parallel()
 	c := embedded(shortDir(t))
@@ -26,6 +27,19 @@ func TestStaticNumberAfterARegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	remove := func(file string) {
+		t.Helper()
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(file string) {
+		t.Helper()
+		_, err := app.New(c, app.Options{})
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `"elsewhere"`) || !strings.Contains(err.Error(), kept) {
+			t.Errorf("New with worker.json=%s: %v; want ErrConflict that names the registry and the file", file, err)
+		}
+	}
 	keep()
 	for _, file := range []string{"", `{"registry":"zookeeper"}`} {
 		if file != "" {
@@ -33,18 +47,14 @@ func TestStaticNumberAfterARegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := app.New(c, app.Options{})
-		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `"elsewhere"`) || !strings.Contains(err.Error(), kept) {
-			t.Errorf("New with worker.json=%s: %v; want ErrConflict that names the registry and the file", file, err)
-		}
+		refused(file)
 	}
-	for _, file := range []string{kept, filepath.Join(c.DataDir, "worker.json")} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-	}
+	remove(kept)
+	remove(filepath.Join(c.DataDir, "worker.json"))
 	_, stop := start(t, c)
 	stop()
-	keep()
+	keep() // from a registry that the node has been in since
+	refused("that of a static number")
+	remove(kept)
 	start(t, c)
 }
