@@ -100,7 +100,11 @@ func (d *databases) checkFiles(dir *datadir.Dir) error {
 	}
 	for i, s := range d.stores {
 		path := s.MissingFile()
-		if err := checkLost(dir, d.name(i), path, fmt.Sprintf("leaf schema apply --data-dir %q --store %q", dir.Path(), "sqlite:"+path)); err != nil {
+		command := fmt.Sprintf("leaf schema apply --data-dir %q --store %q", dir.Path(), "sqlite:"+path)
+		if len(d.stores) > 1 { // alone, it would become the only store of another cluster
+			command = fmt.Sprintf("leaf schema apply --accept-rule --lost %s --data-dir %q, with the stores and tag rules of this node", d.name(i), dir.Path())
+		}
+		if err := checkLost(dir, d.name(i), path, command); err != nil {
 			return err
 		}
 	}

@@ -87,6 +87,50 @@ func TestLostDatabaseAsTheTextSays(t *testing.T) {
 	}
 }
 
+// TestLostStoreOfSeveralAsTheTextSays: one of several databases is lost for good. The refusal of the start names a
+// command that makes it again as the store that it was, with the ID that all nodes know.
+func TestLostStoreOfSeveralAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	west := filepath.Join(files, "west.db")
+	with := []string{
+		"--store", "east=sqlite:" + filepath.Join(files, "east.db"), "--store", "west=sqlite:" + west,
+		"--tag-rule", "leaf-segment-test=east,west*1000", "--tag-rule", "*=east",
+	}
+	at := append([]string{"--data-dir", dir}, with...)
+	settings := append(slices.Clone(with), "--no-snowflake-enable")
+	leafOK(t, append([]string{"schema", "apply"}, at...)...)
+	leafOK(t, append([]string{"tag", "create", "leaf-segment-test"}, at...)...)
+	seen := distinct{}
+	p := serve(t, dir, settings...)
+	seen.add(t, p.ids(t, 1500))
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if known, _ := os.ReadFile(filepath.Join(dir, "cluster")); strings.Contains(string(known), "west") {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the node does not remember west; log:\n%s", p.log)
+		}
+	}
+	p.end(t, syscall.SIGTERM)
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(west + end)
+	}
+
+	_, text := runLeaf(t, append([]string{"serve", "--http-addr", "127.0.0.1:0"}, at...)...)
+	run := regexp.MustCompile(`run leaf (schema apply [a-z -]*--data-dir) "([^"]+)", with the stores and tag rules of this node,`).FindStringSubmatch(text)
+	if run == nil {
+		t.Fatalf("the start without the file: %s", text)
+	}
+	leafOK(t, slices.Concat(strings.Fields(run[1]), []string{run[2]}, with)...)
+	var used int64
+	for id := range seen {
+		used = max(used, id)
+	}
+	leafOK(t, append([]string{"tag", "create", "leaf-segment-test", "--start", strconv.FormatInt(used+2*(3*segment.MaxStep+1000), 10)}, at...)...)
+	p = serve(t, dir, settings...)
+	seen.add(t, p.ids(t, 1500))
+}
+
 // TestFenceAndDatabaseLostAsTheTextsSay: the fence files and the database are lost together. Whichever command
 // the operator begins with, and however the texts lead to one another, they come to an end, and no ID repeats.
 func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {

@@ -23,25 +23,26 @@ var typedBy = map[string]string{
 	"schema apply --accept-rule": "TestAcceptRuleAsTheTextsSay",
 	"schema apply --store":       "TestTextsAreFollowed",
 
-	"schema apply --data-dir":         "internal/app TestEmbeddedFileIsLostWhileNoNodeRuns",
-	"schema apply --data-dir --store": "TestLostDatabaseAsTheTextSays",
-	"sequence create":                 "TestScripts", // sequence.txtar
-	"sequence create --start":         "TestScripts", // sequence.txtar
-	"sequence repair":                 "TestScripts", // sequence.txtar
-	"sequence repair --all":           "internal/manage TestRepairEveryRow",
-	"serve":                           "TestScripts", // node.txtar
-	"tag create":                      "TestCreateAgainAsTheTextSays",
-	"tag create --start":              "TestLostDatabaseAsTheTextSays",
-	"tag delete":                      "TestScripts", // tag.txtar
-	"tag repair":                      "TestRepairAsTheTextsSay",
-	"tag repair --above":              "TestRepairAsTheTextsSay",
-	"tag repair --plan":               "TestRepairAsTheTextsSay",
-	"tag set":                         "TestOptionsAsTheTextSays",
-	"tag set --format":                "TestScripts", // format.txtar
-	"tag set --max-id":                "TestLostDatabaseAsTheTextSays",
-	"tag set --step":                  "TestRowAsTheTextsSay",
-	"worker confirm-clock":            "internal/test/proof TestConfirmClockAsTheAlarmSays",
-	"worker init":                     "TestWaitSaysHowToAvoidIt",
+	"schema apply --data-dir":                      "internal/app TestEmbeddedFileIsLostWhileNoNodeRuns",
+	"schema apply --data-dir --store":              "TestLostDatabaseAsTheTextSays",
+	"schema apply --accept-rule --lost --data-dir": "TestLostStoreOfSeveralAsTheTextSays",
+	"sequence create":                              "TestScripts", // sequence.txtar
+	"sequence create --start":                      "TestScripts", // sequence.txtar
+	"sequence repair":                              "TestScripts", // sequence.txtar
+	"sequence repair --all":                        "internal/manage TestRepairEveryRow",
+	"serve":                                        "TestScripts", // node.txtar
+	"tag create":                                   "TestCreateAgainAsTheTextSays",
+	"tag create --start":                           "TestLostDatabaseAsTheTextSays",
+	"tag delete":                                   "TestScripts", // tag.txtar
+	"tag repair":                                   "TestRepairAsTheTextsSay",
+	"tag repair --above":                           "TestRepairAsTheTextsSay",
+	"tag repair --plan":                            "TestRepairAsTheTextsSay",
+	"tag set":                                      "TestOptionsAsTheTextSays",
+	"tag set --format":                             "TestScripts", // format.txtar
+	"tag set --max-id":                             "TestLostDatabaseAsTheTextSays",
+	"tag set --step":                               "TestRowAsTheTextsSay",
+	"worker confirm-clock":                         "internal/test/proof TestConfirmClockAsTheAlarmSays",
+	"worker init":                                  "TestWaitSaysHowToAvoidIt",
 }
 
 var (
