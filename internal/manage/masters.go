@@ -21,8 +21,8 @@ func errPart(name string) error {
 }
 
 // createMasters makes the rows of a tag in several databases, and returns the tag as one. Rows that are there already
-// stay: a command that was interrupted is run again, with the start that its refusal names. Error: leaf.ErrConflict if all rows are there, or if an ID of the
-// tag could be repeated.
+// stay: a command that was interrupted is run again, with the start that its refusal names. Error: leaf.ErrConflict if all
+// rows are there, or if an ID of the tag could be repeated.
 func (c *Catalog) createMasters(ctx context.Context, m *segment.Masters, row segment.NewRow) (Tag, error) {
 	parts, err := m.Parts(row.Tag)
 	if err == nil {
