@@ -294,13 +294,16 @@ func (r *repair) post(ctx context.Context, n Notice) error {
 // lie between the highest number that a table has and the range of the lost node.
 const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before) for each start of a node since that number was issued, and for each node that ran then"
 
+// Margin is what to add to the highest number that people find in their tables: IDs that are on their way to
+// one, and ranges of which no ID is in one yet.
+const Margin = "three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions"
+
 // AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
 // options, without which a tag in strict order would be in plain order, and a number above all that were issued.
-const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; for a tag in several databases, add all this and one block once for each of them; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
+const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus " + Margin + "; for a tag in several databases, add all this and one block once for each of them; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
 
-// generously is what to add to the highest number that is found: IDs that are on their way
-// to a table, and ranges of which no ID is in one yet.
-const generously = "that number plus three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions; numbers cost nothing, so add generously"
+// generously is what an operator gives for the highest number that is found.
+const generously = "that number plus " + Margin + "; numbers cost nothing, so add generously"
 
 // others says that a number must do for nodes that are gone or silent, too.
 func (r *repair) others() string {

@@ -276,13 +276,9 @@ func TestUnbindWaitsForOneStatement(t *testing.T) {
 }
 
 // waiting counts the locks of a kind for which a session of the database waits.
-func waiting(t *testing.T, db *sql.DB, kind string) (n int) {
+func waiting(t *testing.T, db *sql.DB, kind string) int64 {
 	t.Helper()
-	query := "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND " + kind
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return scanInt(t, db, "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND "+kind)
 }
 
 // TestUnbindAmongLoads: nodes load without a pause while a command takes the rule away and puts

@@ -81,12 +81,7 @@ func TestReplacedFileEndsTheClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := openFile(t, mine)
-	claims := func() (n int) {
-		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM leaf_worker").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	claims := func() int64 { return count(t, db, "SELECT COUNT(*) FROM leaf_worker") }
 	until(t, "the node that has lost its claim looks before it takes another number", func() bool { return a.LostAFile() || claims() > 0 })
 	release()
 	until(t, "the node ends its claim", a.HoldsNoWorker)

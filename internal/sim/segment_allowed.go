@@ -62,13 +62,6 @@ func (x exposure) covers(a, b *segmentNode, tag string, id int64) bool {
 	return x.of.was(tag, id, 0, x.began) && other.was(tag, id, x.began, ended)
 }
 
-// endAbove ends what is exposed of a tag from a number on.
-func (x *exposures) endAbove(tag string, floor int64) {
-	for i, e := range x.exposed[tag] {
-		x.exposed[tag][i].ids.Hi = min(e.ids.Hi, floor)
-	}
-}
-
 // exposures knows all of them.
 type exposures struct {
 	mode    *segmentMode
@@ -142,6 +135,13 @@ func (x *exposures) bound(t *tag) {
 		if e.ids.Hi == math.MaxInt64 {
 			x.exposed[t.name][i].ids.Hi = t.db.Used(t.name)
 		}
+	}
+}
+
+// endAbove ends what is exposed of a tag from a number on.
+func (x *exposures) endAbove(tag string, floor int64) {
+	for i, e := range x.exposed[tag] {
+		x.exposed[tag][i].ids.Hi = min(e.ids.Hi, floor)
 	}
 }
 
