@@ -296,7 +296,10 @@ const LargestRange = "the largest range a node can take (the largest of segment.
 
 // Margin is what to add to the highest number that people find in their tables: IDs that are on their way to
 // one, and ranges of which no ID is in one yet.
-const Margin = "three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions"
+const Margin = "three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions" + given
+
+// given is the number that IDs go on above although no table has one of them yet.
+const given = " (if the tag was given a higher number since, by --start, --above or max_id, begin with that one)"
 
 // AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
 // options, without which a tag in strict order would be in plain order, and a number above all that were issued.

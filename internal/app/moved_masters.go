@@ -31,6 +31,7 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 	if err != nil {
 		return err
 	}
+	highest := highestDivided(ends)
 	for _, tag := range slices.Sorted(maps.Keys(ends)) {
 		m := r.o.dbs.router.Masters(tag)
 		if len(r.lost) == 0 || r.showsRows(tag, m, rows) {
@@ -39,7 +40,7 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 		if leaf.ValidateTag(tag) != nil {
 			continue
 		}
-		end, err := r.endOf(tag, ends[tag])
+		end, err := r.endOf(tag, ends[tag], highest)
 		if err != nil {
 			return err
 		}
@@ -73,8 +74,9 @@ func (r *ruleChange) showsRows(tag string, m *segment.Masters, rows []map[string
 }
 
 // endOf returns where the IDs of a tag end, by where those of the divisions end of which the new rule shows no row. Where a database
-// is lost, what its row of a tag in several databases has handed out is in none of them: only the operator can find that.
-func (r *ruleChange) endOf(tag string, divisions map[division]int64) (end int64, err error) {
+// is lost, what its row of a tag in several databases has handed out is in none of them: only the operator can find that, and not
+// below highest, the end of all such tags.
+func (r *ruleChange) endOf(tag string, divisions map[division]int64, highest int64) (end int64, err error) {
 	m := segment.Masters{}
 	for d, high := range divisions {
 		end = max(end, high)
@@ -85,9 +87,21 @@ func (r *ruleChange) endOf(tag string, divisions map[division]int64) (end int64,
 		return end, nil
 	case r.above == 0:
 		return 0, fmt.Errorf("%w: tag %q lived in several databases, and no program knows which IDs it has handed out from one that is lost. "+
-			"Add --above NUMBER, which counts for all such tags: the highest ID of them in your own tables, %s", leaf.ErrConflict, tag, m.Generously())
+			"Add --above NUMBER, which counts for all such tags: the highest ID of them in your own tables, or %d if that is higher, %s", leaf.ErrConflict, tag, highest, m.Generously())
 	}
 	return max(end, r.above+1), nil
+}
+
+// highestDivided returns the end of the IDs of all tags that lived in several databases.
+func highestDivided(ends map[string]map[division]int64) (highest int64) {
+	for _, divisions := range ends {
+		for d := range divisions {
+			if d.parts > 0 {
+				highest = max(highest, slices.Max(slices.Collect(maps.Values(divisions))))
+			}
+		}
+	}
+	return highest
 }
 
 // keepEnd tells a database of the rule where the IDs of a tag end: leaf tag create finds that there.

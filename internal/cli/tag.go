@@ -109,7 +109,7 @@ func (tagRepairCmd) Help() string {
 
 Start the nodes that are stopped, and run this command once, on any one node. It asks every node that uses the tag's database for its highest number, moves the row above all of them, and releases the tag on every node. Ranges that nodes still hold below that are dropped. It never lowers anything and can be repeated. A tag whose row was deleted is released too: the nodes then refuse a new row of that name below its numbers.
 
-It changes nothing if a node does not answer. Nodes that crashed count for 24 hours. If one is gone for good with its data directory, find the highest number of the tag in your own tables. Add three times ` + segment.LargestRange + `, and what clients hold in caches, batches and open transactions, which no table has yet. Numbers cost nothing: add generously, and give the sum as --above.
+It changes nothing if a node does not answer. Nodes that crashed count for 24 hours. If one is gone for good with its data directory, find the highest number of the tag in your own tables. Add ` + segment.Margin + `. No table has that yet. Numbers cost nothing: add generously, and give the sum as --above.
 
 It prints its plan: what the row says, what each node answered, the cluster fence if there is one, the number above which IDs go on, and the first ID. With --plan it prints nothing else and changes nothing, and says why a repair would be refused.
 

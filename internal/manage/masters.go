@@ -131,8 +131,8 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 	case len(missing) == 0:
 		return nil, fmt.Errorf("%w: tag %q exists: its rows are %s", leaf.ErrConflict, row.Tag, strings.Join(k.parts, ", "))
 	case row.Start < begun:
-		return nil, fmt.Errorf("%w: tag %q has rows already, but its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, %s; "+
-			"and not below %d. If it was never there, --start %[5]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], k.masters.Generously(), max(begun, end))
+		return nil, fmt.Errorf("%w: tag %q has rows already, but its row %q is not there. If it was lost with its database, no node can say which IDs it has issued: use as --start the highest ID of the tag in your own tables, or %d if that is higher, %s. "+
+			"If it was never there, --start %[4]d is enough", leaf.ErrConflict, row.Tag, k.parts[missing[0]], max(begun, end), k.masters.Generously())
 	case row.Start < end:
 		return nil, k.tooLow(row, end)
 	}
