@@ -59,18 +59,34 @@ func (r *ruleChange) checkDivisions(ctx context.Context, rows []map[string]int64
 	return nil
 }
 
-// showsRows reports whether leaf tag create, or a node, finds a row of the tag where the new rule expects it. Beside one, the command
-// takes a missing row for one that may be lost. Where the databases have changed places, it finds the others' rows, and none there.
-func (r *ruleChange) showsRows(tag string, m *segment.Masters, rows []map[string]int64) bool {
+// showsRows reports whether leaf tag create, or a node, finds a row of the tag where the new rule expects it, and each that it finds is
+// the one that nodes used last. Beside one, the command takes a missing row for one that may be lost. Where the databases have changed
+// places, it finds the others' rows, none there, or one from an earlier time, below IDs that the lost row has handed out.
+func (r *ruleChange) showsRows(tag string, m *segment.Masters, rows []map[string]int64) (shows bool) {
 	if m == nil {
 		return true // one row, which is found or lost
 	}
 	for i, store := range m.Stores {
-		if _, there := rows[store][m.Part(tag, i)]; there {
-			return true
+		if _, there := rows[store][m.Part(tag, i)]; !there {
+			continue
 		}
+		if !r.keepsPlace(store) {
+			return false
+		}
+		shows = true
 	}
-	return false
+	return shows
+}
+
+// keepsPlace reports whether the database i had the new rule before, and its place in it. Before its rule is taken away, this is not
+// known, and nothing is refused for it.
+func (r *ruleChange) keepsPlace(i int) bool {
+	c := r.changes[i]
+	if c == nil {
+		return true
+	}
+	before := c.Before()
+	return before != nil && before.Same(r.to(i))
 }
 
 // endOf returns where the IDs of a tag end, by where those of the divisions end of which the new rule shows no row. Where a database

@@ -297,6 +297,55 @@ func TestLostMasterAsTheTextsSay(t *testing.T) {
 	}
 }
 
+// TestLostMasterBesideARowOfAnEarlierRule: the databases of a tag have changed places, the first one is lost, and the other takes its
+// place. There it has a row from before the change, which shows nothing of what the lost row has handed out. What each refusal says is
+// typed, on a machine that knows nothing. No ID repeats. Where the lost database comes back empty under the same rule, the command asks
+// for no number.
+func TestLostMasterBesideARowOfAnEarlierRule(t *testing.T) {
+	t.Parallel()
+	asks := regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, plus 2 times the sum of one block, 1000, `)
+	folder, dir := t.TempDir(), dataDir(t)
+	with := func(stores, rule string, words ...string) []string {
+		for _, name := range stores {
+			words = append(words, "--store", string(name)+"=sqlite:"+filepath.Join(folder, string(name)+".db"))
+		}
+		return append(words, "--tag-rule", "order="+rule, "--data-dir", dir)
+	}
+	create := func(stores, rule, start string) {
+		t.Helper()
+		leafOK(t, append(with(stores, rule, "tag", "create", "order"), strings.Fields(start)...)...)
+	}
+	leafOK(t, with("abc", "a,b*1000", "schema", "apply")...)
+	create("abc", "a,b*1000", "")
+	leafOK(t, with("abc", "b,a*1000", "schema", "apply", "--accept-rule")...)
+	create("abc", "b,a*1000", "--start 5000")
+	leafOK(t, with("abc", "b,a*1000", "tag", "set", "order~1of2~1000", "--max-id", "4500")...) // nodes have taken IDs there
+	const high = 4500 * 2
+
+	dir = dataDir(t)
+	change := with("ac", "a,c*1000", "schema", "apply", "--accept-rule", "--lost", "b")
+	change = append(change, leafFails(t, asks, change...), strconv.Itoa(high))
+	m := raiseRow.FindStringSubmatch(leafFails(t, regexp.MustCompile(`(?s)(.*)`), change...))
+	if m == nil {
+		t.Fatal("the row from before the databases changed places is not refused")
+	}
+	operate(t, "sqlite:"+filepath.Join(folder, m[2]+".db"), "UPDATE leaf_alloc SET max_id = "+m[3]+" WHERE biz_tag = '"+m[1]+"'")
+	leafOK(t, change...)
+	enough := regexp.MustCompile(`(--start \d+) is enough`)
+	create("ac", "a,c*1000", leafFails(t, enough, with("ac", "a,c*1000", "tag", "create", "order")...))
+	for id := range strings.FieldsSeq(leafOK(t, with("ac", "a,c*1000", "next", "order", "-n", "10")...)) {
+		if id, err := strconv.ParseInt(id, 10, 64); err != nil || id <= high {
+			t.Fatalf("ID %d, %v, and IDs up to %d are in use", id, err, high)
+		}
+	}
+
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(filepath.Join(folder, "c.db"+end))
+	}
+	leafOK(t, with("ac", "a,c*1000", "schema", "apply", "--accept-rule", "--lost", "c")...)
+	leafFails(t, enough, with("ac", "a,c*1000", "tag", "create", "order")...)
+}
+
 // TestMastersBesideAVanishedRow: a row that the tag had by an earlier rule vanished without leaf tag delete, and only nodes tell where it
 // ended. The refusal says that a node which is stopped may know a higher number, as of a tag in one database.
 func TestMastersBesideAVanishedRow(t *testing.T) {
