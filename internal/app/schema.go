@@ -42,8 +42,8 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 // tag rule where none is recorded, and returns what it did. With a change, which may be nil, it overwrites the rule of
 // another division of tags. It is leaf.ErrConflict if numbers could repeat then.
 func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *RuleChange) (report []string, err error) {
-	opts.makeLost = true              // that is what the error of a lost file asks for
-	opts.withoutFence = change == nil // a fence that is refused is rebuilt from the tables
+	opts.makeLost = true                                      // that is what the error of a lost file asks for
+	opts.withoutFence = change == nil || len(change.Lost) > 0 // a fence that is refused is rebuilt from the tables of all databases
 	o, err := newOffline(cfg, opts)
 	if inUse, ok := errors.AsType[*inUseError](err); ok {
 		// Only the embedded database needs the lock, and no node is asked for its schema.

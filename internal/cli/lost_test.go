@@ -214,6 +214,45 @@ func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {
 	}
 }
 
+// TestFenceAndStoreOfSeveralLostAsTheTextsSay: the fence files are lost, and with them one of several databases. The texts lead to
+// commands that succeed, each typed with the settings of the node, and no ID repeats.
+func TestFenceAndStoreOfSeveralLostAsTheTextsSay(t *testing.T) {
+	t.Parallel()
+	dir, files := dataDir(t), t.TempDir()
+	with := func(words ...string) []string {
+		return append(words, "--data-dir", dir, "--store", "a=sqlite:"+filepath.Join(files, "a.db"), "--store", "b=sqlite:"+filepath.Join(files, "b.db"),
+			"--tag-rule", "order=a,b*1000", "--tag-rule", "*=a")
+	}
+	seen := distinct{}
+	take := func() {
+		t.Helper()
+		for word := range strings.FieldsSeq(leafOK(t, with("next", "order", "-n", "10")...)) {
+			id, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.add(t, []int64{id})
+		}
+	}
+	leafOK(t, with("schema", "apply")...)
+	leafOK(t, with("tag", "create", "order")...)
+	take()
+	for _, lost := range []string{filepath.Join(files, "b.db"), filepath.Join(dir, "fence"), filepath.Join(dir, "fence-end")} {
+		if err := os.Remove(lost); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rebuild := with("fence", "rebuild")
+	apply := leafFails(t, regexp.MustCompile(`run leaf (schema apply [a-z -]*)--data-dir`), rebuild...)
+	leafOK(t, with(strings.Fields(apply)...)...)
+	leafFails(t, regexp.MustCompile(`run: leaf (fence rebuild)`), with("next", "order")...)
+	leafOK(t, rebuild...)
+	leafOK(t, with("tag", "create", "order", "--start", strconv.Itoa(2*(3*segment.MaxStep+1000)))...)
+	leafOK(t, with("tag", "repair", "order~1of2~1000", "--above", strconv.Itoa(3*segment.MaxStep))...)
+	take()
+}
+
 // lostFile is what a refusal says to type when the file of a database is lost for good.
 var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(?: --store "([^"]+)")?, and then, for each tag, leaf tag create TAG --start NUMBER`)
 
