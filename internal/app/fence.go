@@ -70,7 +70,7 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			if !catalog.Holds(i, row.Tag) {
 				continue
 			}
-			if err := readable(dbs.name(i), row); err != nil {
+			if err := manage.Readable(dbs.name(i), row); err != nil {
 				return nil, err
 			}
 			tags = append(tags, row.Tag)

@@ -17,7 +17,7 @@ func (c *Catalog) checkElsewhere(ctx context.Context, to int, row segment.NewRow
 		if i == to {
 			continue
 		}
-		known, err := knownIn(ctx, s, row)
+		known, err := knownIn(ctx, c.storeName(i), s, row)
 		if err != nil {
 			return StoreError(fmt.Errorf("look for tag %q in store %q: %w", row.Tag, c.storeName(i), err))
 		}
@@ -29,14 +29,19 @@ func (c *Catalog) checkElsewhere(ctx context.Context, to int, row segment.NewRow
 	return nil
 }
 
-// knownIn returns the max_id of the tag's row in a database, 0 if it has none. The error is
+// knownIn returns the max_id of the tag's row in a database of that name, 0 if it has none. The error is
 // that of NewRow.CheckStart if the board knows higher numbers than the row's start.
-func knownIn(ctx context.Context, s Store, row segment.NewRow) (int64, error) {
+func knownIn(ctx context.Context, name string, s Store, row segment.NewRow) (int64, error) {
 	old, err := s.Lookup(ctx, row.Tag)
 	switch {
 	case errors.Is(err, segment.ErrSchema):
 		return 0, nil // without a table there are no rows
-	case err != nil && !errors.Is(err, leaf.ErrUnknownTag):
+	case err == nil:
+		err = Readable(name, old)
+	case errors.Is(err, leaf.ErrUnknownTag):
+		err = nil
+	}
+	if err != nil {
 		return 0, err
 	}
 	board, ok := s.(segment.Board)

@@ -211,10 +211,14 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 	switch {
 	case errors.Is(err, segment.ErrSchema):
 		return nil // without a table there are no rows
-	case err == nil:
-		say(tag, row.MaxID)
-	case !errors.Is(err, leaf.ErrUnknownTag):
+	case errors.Is(err, leaf.ErrUnknownTag):
+	case err != nil:
 		return err
+	default:
+		if err := Readable(c.storeName(store), row); err != nil {
+			return err
+		}
+		say(tag, row.MaxID)
 	}
 	for after := tag + partsAfter; ; {
 		const page = 100
@@ -223,14 +227,10 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 			return err
 		}
 		for _, row := range rows {
-			switch of, _ := segment.EndOf(row.Tag, 0); {
-			case of != tag:
-			case row.Problem != nil:
-				return fmt.Errorf("%w: its row %q cannot be read, so it is not known where its numbers end: %w", leaf.ErrConflict, row.Tag, row.Problem)
-			case slices.Contains(k.parts, row.Tag) && c.Router.Route(row.Tag) == store:
-				k.rows[row.Tag] = row.MaxID
-			default:
-				say(row.Tag, row.MaxID)
+			if of, _ := segment.EndOf(row.Tag, 0); of == tag {
+				if err := c.readPart(store, k, row, say); err != nil {
+					return err
+				}
 			}
 			after = row.Tag
 		}
@@ -238,6 +238,22 @@ func (c *Catalog) readRows(ctx context.Context, store int, k *mastersKnown, tag 
 			return nil
 		}
 	}
+}
+
+// readPart takes over where the numbers of a row end. One that the rule uses can be repaired, which asks all nodes.
+func (c *Catalog) readPart(store int, k *mastersKnown, row segment.Row, say func(name string, high int64)) error {
+	used := slices.Contains(k.parts, row.Tag) && c.Router.Route(row.Tag) == store
+	switch {
+	case !used:
+		say(row.Tag, row.MaxID)
+		return Readable(c.storeName(store), row)
+	case row.Problem != nil:
+		return fmt.Errorf("%w: row %q cannot be read: %w; %s", leaf.ErrConflict, row.Tag, row.Problem, segment.CorrectRow)
+	case row.MaxID < 0:
+		return fmt.Errorf("row %q: %w", row.Tag, segment.CheckDelete(row.MaxID))
+	}
+	k.rows[row.Tag] = row.MaxID
+	return nil
 }
 
 // partsAfter comes behind the name of a tag in the names of its parts.

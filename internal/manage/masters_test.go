@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // mastersNode starts an engine whose tag order lives in two databases, and returns it and its operations.
@@ -86,4 +88,32 @@ func TestCreateLostRowAsTheTextsSay(t *testing.T) {
 			t.Errorf("the row begins at %d, %v; want %d or more", made.MaxID, err, high)
 		}
 	})
+}
+
+// TestCreateBesideARowBelowZero: a row that could not be read was set to -1, as docs/GUARANTEES.md says, and waits for a repair. It does
+// not show where its numbers end. A row that the rule uses is repaired; another one gets a number of the operator's tables.
+func TestCreateBesideARowBelowZero(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string]string{
+		"order":           "take the highest number of the tag in your own tables, plus three times",
+		"order~1of3~1000": "take the highest number of the tag in your own tables, plus three times",
+		"order~1of2~1000": "leaf tag repair TAG",
+		"plain":           "take the highest number of the tag in your own tables, plus three times",
+	} {
+		a, b := memory.New(), memory.New()
+		router, err := segment.NewRouter([]segment.NamedStore{{Name: "a", Store: a}, {Name: "b", Store: b}}, []segment.TagRule{{Pattern: "order", Store: "a,b*1000"}, {Pattern: "*", Store: "b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Put(segment.Row{Tag: name, MaxID: -1, Step: 10})
+		do := manage.On(site{catalog: &manage.Catalog{
+			Stores: []manage.Store{a, b}, Router: router, Timeout: time.Minute,
+			Mark: func(string) fence.Mark { return fence.Mark{} }, TagChanged: func(context.Context, string) error { return nil },
+		}})
+		tag, _ := segment.EndOf(name, 0)
+		_, err = manage.Ask(t.Context(), do, manage.CreateTag{NewRow: segment.NewRow{Tag: tag, Start: 1, Step: 10}})
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "-1") {
+			t.Errorf("tag %q beside row %q at -1: %v; want a conflict that says %q", tag, name, err, says)
+		}
+	}
 }

@@ -92,6 +92,8 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 			return leaf.BadField("sequence", q.Name, "must not match a tag rule of several databases: its rows are in strict order")
 		case there && (row.Options.Order != segment.OrderStrict || !row.Options.FixedStep):
 			return fmt.Errorf("%w: tag %q exists, and is no row of a sequence: it has no strict order or no fixed step; use another name", leaf.ErrConflict, name)
+		case there && row.MaxID < 0: // it waits for a repair, and does not show whether it has issued numbers
+			return fmt.Errorf("row %q: %w", name, segment.CheckDelete(row.MaxID))
 		case there && missing != "":
 			end = max(end, row.MaxID+1)
 		case there:
@@ -107,8 +109,8 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 		return fmt.Errorf("%w: this node has issued numbers of sequence %q whose rows are not there, so --start %d could repeat some; use another name for a new sequence; to have this one again, use --start %d or more%s",
 			leaf.ErrConflict, q.Name, q.Start, high, segment.StartOfNodes())
 	case end > q.Start:
-		return fmt.Errorf("%w: sequence %q was there before, but its row %q is not there now. If the row was lost with its database, no node can say which numbers it has issued: use a --start above every number of the sequence "+
-			"in your own tables, with all that clients may still hold, and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, q.Name, missing, end)
+		return fmt.Errorf("%w: sequence %q was there before, but its row %q is not there now. If the row was lost with its database, no node can say which numbers it has issued: use as --start the highest number of the sequence in your own tables, "+
+			"plus "+segment.Margin+"; and not below %d. If it was never there, --start %[4]d is enough", leaf.ErrConflict, q.Name, missing, end)
 	}
 	return nil
 }

@@ -69,6 +69,13 @@ func TestCreateSequence(t *testing.T) {
 	}
 	store.Remove(sequence.RowName("chat", 9))
 	ask(create, 0, leaf.ErrConflict) // row is in plain order
+
+	below := segment.Row{Tag: row, MaxID: -1, Step: 500, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}}
+	store.Put(below)
+	ask(create, 0, leaf.ErrConflict) // row waits for a repair, and may have issued numbers
+	below.MaxID = 1
+	store.Put(below)
+	ask(create, 1, nil)
 }
 
 // TestSetRowOfASequence: leaf tag set changes nothing of one row that would end the numbers of its entities, or make them jump
