@@ -143,30 +143,28 @@ func (k *mastersKnown) tooLow(row segment.NewRow, end int64) error {
 	return fmt.Errorf("%w: IDs of tag %q below %d are in use, so --start %d could repeat some; use --start %[3]d or more%[5]s", leaf.ErrConflict, row.Tag, end, row.Start, k.masters.StartOfNodes())
 }
 
-// askMasters refuses a start below an ID of a missing part that another node knows, as create does for a tag in one database.
+// askMasters refuses a start below an ID of a missing part that another node knows, as create does for a tag in one database. Where
+// this node has issued numbers of one part, the tag was there before, and the other nodes may have issued those of the rest.
 func (c *Catalog) askMasters(ctx context.Context, k *mastersKnown, missing []int, row segment.NewRow) error {
-	for _, i := range missing {
-		part := k.parts[i]
-		if c.Mark(part).High == 0 {
-			continue
-		}
-		alloc, err := c.Engine(ctx)
-		if err != nil {
-			return err
-		}
-		known, all, err := askNodes(ctx, alloc, part)
+	if !slices.ContainsFunc(k.parts, func(part string) bool { return c.Mark(part).High > 0 }) {
+		return nil
+	}
+	alloc, err := c.Engine(ctx)
+	if err != nil {
+		return err
+	}
+	return atOnce(len(missing), func(at int) error {
+		i := missing[at]
+		known, all, err := askNodes(ctx, alloc, k.parts[i])
 		end := k.masters.End(i, known)
 		switch {
-		case err != nil:
+		case err != nil, row.Start >= end:
 			return err
-		case row.Start >= end:
 		case all:
 			return k.tooLow(row, end)
-		default:
-			return errNotAll(part, row.Start)
 		}
-	}
-	return nil
+		return errNotAll(k.parts[i], row.Start)
+	})
 }
 
 // readMasters reads what all databases of the rule, this node and the cluster fence know of a tag.

@@ -90,6 +90,38 @@ func TestCreateLostRowAsTheTextsSay(t *testing.T) {
 	})
 }
 
+// TestCreateAsksForAllLostRows: the rows of a tag in two databases vanished. The node that makes them again has taken numbers of one
+// row, and another node those of the other, which it has not told yet. No row begins below a number of either.
+func TestCreateAsksForAllLostRows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memory.New(), memory.New()
+		parts := []string{"order~1of2~1000", "order~2of2~1000"}
+		one, do := mastersNode(t, a, b)
+		other, _ := mastersNode(t, a, b)
+		row := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+		if _, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := one.NextN(t.Context(), parts[0], 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.NextN(t.Context(), parts[1], 5000); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		a.Remove(parts[0])
+		b.Remove(parts[1])
+		row.Start = 100
+		if _, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row}); !errors.Is(err, leaf.ErrConflict) {
+			t.Errorf("a start below the numbers of the other node: %v, want a conflict", err)
+		}
+		if made, err := b.Lookup(t.Context(), parts[1]); err == nil {
+			t.Errorf("the row begins at %d, and the other node holds numbers up to %d", made.MaxID, other.Mark(parts[1]).High)
+		}
+	})
+}
+
 // TestCreateBesideARowBelowZero: a row that could not be read was set to -1, as docs/GUARANTEES.md says, and waits for a repair. It does
 // not show where its numbers end. A row that the rule uses is repaired; another one gets a number of the operator's tables.
 func TestCreateBesideARowBelowZero(t *testing.T) {
