@@ -276,6 +276,7 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	if err != nil {
 		return fmt.Errorf("read the ID of the registry: %w", err)
 	}
+	kept := true
 	switch {
 	case known == found, found == "" && !k.inStore: // none is no other registry's. In the store the known one was another place's
 		found = known
@@ -284,13 +285,13 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 	case k.keep != nil:
 		if err := k.keep([]byte(found + "\n")); err != nil { // the next comparison tries again
 			k.log.Warn("the ID of the registry of worker IDs cannot be kept; the next start does not notice another registry", "error", err)
-			found = known
+			found, kept = known, false
 		}
 	}
 	k.mu.Lock()
 	k.id, k.looked = found, time.Now()
 	k.mu.Unlock()
-	if known == "" || moved != "" {
+	if kept && (known == "" || moved != "") {
 		k.expect(found)
 	}
 	return nil

@@ -325,7 +325,8 @@ func TestRegistryMovesOutOfTheStore(t *testing.T) {
 		}
 		return err
 	}
-	for node := range 2 {
+	used := func() *datadir.Dir {
+		t.Helper()
 		dir, err := datadir.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
@@ -336,6 +337,10 @@ func TestRegistryMovesOutOfTheStore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		return dir
+	}
+	for node := range 2 {
+		dir := used()
 		if err := claim(&identities{id: "others'"}, dir, false); err == nil {
 			t.Errorf("node %d: claims in the registry of others", node)
 		}
@@ -350,6 +355,17 @@ func TestRegistryMovesOutOfTheStore(t *testing.T) {
 	}
 	if len(elsewhere.id) != len(segment.NewClusterID()) {
 		t.Errorf("the ID of the new registry is %q", elsewhere.id)
+	}
+	dir, fresh := used(), &identities{}
+	known, err := app.KnownRegistry(fresh, dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Close(); err != nil { // from now on it keeps nothing
+		t.Fatal(err)
+	}
+	if _, err := known.Claim(t.Context(), worker.Request{}); err != nil || fresh.own == "cluster" {
+		t.Errorf("with a disk that does not keep the ID %q: %v, and the driver compares %q", fresh.id, err, fresh.own)
 	}
 }
 
