@@ -102,17 +102,23 @@ func (s *Store) ClusterID(ctx context.Context) (id string, err error) {
 
 // SameCluster returns a *segment.ClusterError if the database is another cluster's. It
 // writes nothing. A database that has no ID, or no table for it, is no other cluster's.
-func (s *Store) SameCluster(ctx context.Context) (err error) {
+func (s *Store) SameCluster(ctx context.Context) error {
+	_, err := s.detectSame(ctx)
+	return err
+}
+
+// detectSame is SameCluster, and reports whether the database has leaf_meta.
+func (s *Store) detectSame(ctx context.Context) (meta bool, err error) {
 	defer s.done(ctx, time.Now(), &err, "compare the cluster's ID")
 	l, err := s.detect(ctx)
 	if err != nil || !l.meta {
-		return err
+		return false, err
 	}
 	found, err := s.storedCluster(ctx, s.read)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.identity.check(found)
 	}
-	return s.identity.check(found)
+	return true, err
 }
 
 // putCluster writes the ID where the database has none, and returns what it has then. It

@@ -210,10 +210,10 @@ func (r *Records) check(ctx context.Context) error {
 		return nil
 	}
 	several := r.rule != nil && r.rule.Rule != ""
-	switch err := r.store.SameCluster(ctx); {
+	switch meta, err := r.store.detectSame(ctx); {
 	case err != nil && (several || !errors.Is(err, segment.ErrSchema)):
 		return err
-	case err == nil && r.rule != nil && r.store.layout.Load().meta:
+	case err == nil && r.rule != nil && meta:
 		r.store.identity.readable.Store(true) // segment mode may not have looked yet
 	case several:
 		return fmt.Errorf("several databases need the table leaf_meta: %w", ErrUnbound)

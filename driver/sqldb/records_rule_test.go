@@ -3,6 +3,8 @@ package sqldb_test
 import (
 	"database/sql"
 	"errors"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +77,43 @@ func TestClaimComparesTheRule(t *testing.T) {
 			t.Errorf("claim without leaf_meta: %+v, %v; want ErrUnbound", other, err)
 		}
 	})
+}
+
+// TestClaimBesideAReadingOfRows: in an SQLite file of an earlier version, which lacks a table, each reading of the rows looks again for
+// what the schema may have added. The registry shares the store, and makes its first call meanwhile.
+func TestClaimBesideAReadingOfRows(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "leaf.db")
+	made := open(t, "sqlite:"+path)
+	if _, err := made.ApplySchema(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, raw(t, path), "DROP TABLE leaf_client_option")
+	s := open(t, "sqlite:"+path)
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			for range 40 {
+				if _, err := s.Rows(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		calls.Go(func() {
+			for range 40 {
+				r, err := s.Records()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.OfRule(segment.Binding{Store: "default"})
+				if _, err := r.Namespace(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	calls.Wait()
 }
 
 // ruledRecords is the registry of a node with oldRule.
