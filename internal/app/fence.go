@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 
@@ -80,6 +81,9 @@ func RebuildFence(ctx context.Context, cfg config.Config) (tags []string, err er
 			return nil, manage.StoreError(err)
 		}
 	}
+	// A row that the rule sends to no database, as one by which a tag was divided before: nothing is loaded from it, and no command
+	// would release it. A change of the rule compares what the board knows of it.
+	maps.DeleteFunc(at, func(tag string, _ int64) bool { return dbs.router.Route(tag) < 0 })
 	slices.Sort(tags)
 	if err := fence.Rebuild(dir, dir.NodeID(), at); err != nil {
 		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, err)

@@ -194,6 +194,43 @@ func TestRebuiltFenceIsAboveTheBoard(t *testing.T) {
 	}
 }
 
+// TestRebuiltFenceAfterAnotherDivision: nodes have told the board of a row by which a tag was divided before. By the rule of now, the
+// row is in no database: nothing is loaded from it, and no command would repair it, so its alarm would never end.
+func TestRebuiltFenceAfterAnotherDivision(t *testing.T) {
+	t.Parallel()
+	dir, c := divided(t)
+	c.TagRules = []string{"orders*=a,b*1000", "*=a"}
+	if _, err := app.ApplySchema(t.Context(), c, app.Options{}, &app.RuleChange{}); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := start(t, c)
+	stop()
+	const before, now = "orders~1of3~1000", "orders~1of2~1000"
+	store, err := sqldb.Open("sqlite:"+filepath.Join(dir, "a.db"), sqldb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for _, row := range []string{before, now} {
+		if err := store.Post(t.Context(), segment.Notice{Tag: row, Repaired: 5000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loseFence(t, c.DataDir)
+	if _, err := app.RebuildFence(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	a, stop := start(t, c)
+	defer stop()
+	if plan, err := manage.Ask(t.Context(), a.Backend(), manage.PlanRepair{Name: before}); !errors.Is(err, leaf.ErrUnknownTag) {
+		t.Errorf("plan to repair %s: %+v, %v; want ErrUnknownTag", before, plan, err)
+	}
+	content, err := os.ReadFile(filepath.Join(c.DataDir, "fence"))
+	if err != nil || strings.Contains(string(content), before) || !strings.Contains(string(content), now) {
+		t.Errorf("the fence is %s, %v; want a mark of %s, and none of %s", content, err, now, before)
+	}
+}
+
 // TestRebuiltFenceBesideAnUnreadBoard: what nodes have told of their numbers is perhaps there, and the
 // user may not read it. A mark below it would be released by an old repair.
 func TestRebuiltFenceBesideAnUnreadBoard(t *testing.T) {
