@@ -265,7 +265,9 @@ func (r *Records) explain(err error) error {
 	case errors.Is(err, segment.ErrRule), errors.Is(err, ErrUnbound):
 		return fmt.Errorf("no worker ID is claimed or renewed in the first database of this node: nodes with another tag rule may have theirs in another database, where they get the same numbers: %w", err)
 	case errors.Is(err, errTwoRows):
-		return fmt.Errorf("%w: a table %s… holds several rows of one key: its primary key is missing", worker.ErrSchema, r.sql.claims)
+		// Without the key, two nodes could insert one number at once: to remove the second rows alone would hide that.
+		return fmt.Errorf("%w: a table %[2]s… holds several rows of one key: its primary key is missing, as after a restore beside nodes that run. Stop all nodes that use the database, drop the tables %[2]s, %[3]s and %[4]s, run leaf schema apply, "+
+			"which makes them anew, and start the nodes. Do not run leaf worker init: the numbers wait as after a wipe", worker.ErrSchema, r.sql.claims, r.sql.bounds, r.sql.names)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
 		return fmt.Errorf("%w: the database has no usable tables %s…; run: leaf schema apply --store %q (%w)",
 			worker.ErrSchema, r.sql.claims, r.store.Redacted(), err)

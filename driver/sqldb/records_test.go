@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,37 @@ func TestRecordsEmptyDatabase(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRecordsWithoutAKey: a restore beside running nodes leaves a table without its key, because a node has written a row
+// before the restore did. The text says what makes the registry whole, and the numbers then wait as after a wipe.
+func TestRecordsWithoutAKey(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		ctx := t.Context()
+		s := openRecords(t, url)
+		want := &worker.StoredNamespace{Namespace: worker.Namespace{Name: "prod", Fingerprint: "f"}}
+		if _, err := s.Namespace(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		execAll(t, db, "CREATE TABLE spare AS SELECT * FROM leaf_worker_namespace", "DROP TABLE leaf_worker_namespace",
+			"CREATE TABLE leaf_worker_namespace AS SELECT * FROM spare", "INSERT INTO leaf_worker_namespace SELECT * FROM spare", "DROP TABLE spare")
+		_, err := s.Namespace(ctx, want)
+		said := regexp.MustCompile(`drop the tables (\w+), (\w+) and (\w+), run leaf schema apply`).FindStringSubmatch(fmt.Sprint(err))
+		if !errors.Is(err, worker.ErrSchema) || said == nil {
+			t.Fatalf("a namespace with two rows: %v; want ErrSchema with the tables to drop", err)
+		}
+		for _, table := range said[1:] {
+			execAll(t, db, "DROP TABLE "+table)
+		}
+		applySchema(t, url)
+		s = openRecords(t, url)
+		if _, err := s.Namespace(ctx, want); err != nil {
+			t.Errorf("after what the text says: %v", err)
+		}
+		if _, err := db.ExecContext(ctx, "INSERT INTO leaf_worker_namespace SELECT * FROM leaf_worker_namespace"); err == nil {
+			t.Error("the tables have no key again")
+		}
+	})
 }
 
 // TestRecordsRefuses: what a column cannot hold is refused alike by all databases.
