@@ -69,9 +69,10 @@ func TestTablesOfAUsedDatabaseAreGone(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ known, want string }{
-		{"", "leaf_alloc, or does not let this user read it; run: leaf schema apply"},
-		{strings.Repeat("c", 32), "find out to which database the URL of the store leads"},
+	for _, tt := range []struct{ known, rule, want, command string }{
+		{"", "", "leaf_alloc, or does not let this user read it; run: leaf schema apply", "run: leaf schema apply --store"},
+		{strings.Repeat("c", 32), "", "find out to which database the URL of the store leads", "run: leaf schema apply --store"},
+		{strings.Repeat("c", 32), "r", "with --data-dir of one of these nodes, which gives them the ID of that cluster", "run, with the settings of this node: leaf schema apply"},
 	} {
 		s := open(t, "sqlite:"+path)
 		if tt.known != "" {
@@ -79,8 +80,8 @@ func TestTablesOfAUsedDatabaseAreGone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := s.Verify(t.Context(), segment.Binding{Store: "default"})
-		if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "run: leaf schema apply --store") {
+		err := s.Verify(t.Context(), segment.Binding{Store: "default", Rule: tt.rule})
+		if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), tt.want) || !strings.HasSuffix(err.Error(), tt.command) && !strings.Contains(err.Error(), tt.command+" ") {
 			t.Errorf("known %q: %v; want %q", tt.known, err, tt.want)
 		}
 	}

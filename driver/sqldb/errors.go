@@ -44,14 +44,19 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
+// applyCommand says how to make the tables. With one of several databases alone, the command would make it the only database of
+// another cluster.
+func (s *Store) applyCommand() string {
+	if s.identity.several.Load() {
+		return "run, with the settings of this node: leaf schema apply"
+	}
+	return fmt.Sprintf("run: leaf schema apply --store %q", s.Redacted())
+}
+
 // schemaError returns segment.ErrSchema with what is missing, the command that
 // creates it, and the database's own words.
 func (s *Store) schemaError(missing string, cause error) error {
-	command := fmt.Sprintf("run: leaf schema apply --store %q", s.Redacted())
-	if own := s.identity.binding.Load(); own != nil && own.Rule != "" { // the command must know all databases
-		command = "run, with the settings of this node: leaf schema apply"
-	}
-	err := fmt.Errorf("%w: %s; %s", segment.ErrSchema, missing, command)
+	err := fmt.Errorf("%w: %s; %s", segment.ErrSchema, missing, s.applyCommand())
 	if cause != nil {
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}

@@ -78,7 +78,10 @@ func (s *Store) recordsIn(tables *recordStatements, bounds idle) (*Records, erro
 // first database, and by another rule that may be another one, which gives the same numbers. From then on a claim and a renewal
 // compare the rule in their own transactions, as a load does. Beside another rule they are a segment.ErrRule, and without any in
 // one of several databases ErrUnbound (rule K). Call it before any other method.
-func (r *Records) OfRule(b segment.Binding) { r.rule = &b }
+func (r *Records) OfRule(b segment.Binding) {
+	r.rule = &b
+	r.store.identity.several.Store(b.Rule != "")
+}
 
 // sameRule is the comparison of OfRule. A node that was suspended or cut off while another rule was recorded raises no T by the
 // old one: it has read its clock before.
@@ -269,8 +272,7 @@ func (r *Records) explain(err error) error {
 		return fmt.Errorf("%w: a table %[2]s… holds several rows of one key: its primary key is missing, as after a restore beside nodes that run. Stop all nodes that use the database, drop the tables %[2]s, %[3]s and %[4]s, run leaf schema apply, "+
 			"which makes them anew, and start the nodes. Do not run leaf worker init: the numbers wait as after a wipe", worker.ErrSchema, r.sql.claims, r.sql.bounds, r.sql.names)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
-		return fmt.Errorf("%w: the database has no usable tables %s…; run: leaf schema apply --store %q (%w)",
-			worker.ErrSchema, r.sql.claims, r.store.Redacted(), err)
+		return fmt.Errorf("%w: the database has no usable tables %s…; %s (%w)", worker.ErrSchema, r.sql.claims, r.store.applyCommand(), err)
 	}
 	return err
 }

@@ -104,13 +104,7 @@ func TestLostStoreOfSeveralAsTheTextSays(t *testing.T) {
 	seen := distinct{}
 	p := serve(t, dir, settings...)
 	seen.add(t, p.ids(t, 1500))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if known, _ := os.ReadFile(filepath.Join(dir, "cluster")); strings.Contains(string(known), "west") {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("the node does not remember west; log:\n%s", p.log)
-		}
-	}
+	awaitContent(t, filepath.Join(dir, "cluster"), "west")
 	p.end(t, syscall.SIGTERM)
 	for _, end := range []string{"", "-wal", "-shm"} {
 		_ = os.Remove(west + end)
@@ -128,6 +122,37 @@ func TestLostStoreOfSeveralAsTheTextSays(t *testing.T) {
 	}
 	leafOK(t, append([]string{"tag", "create", "leaf-segment-test", "--start", strconv.FormatInt(used+2*(3*segment.MaxStep+1000), 10)}, at...)...)
 	p = serve(t, dir, settings...)
+	seen.add(t, p.ids(t, 1500))
+}
+
+// TestLostStoreOfSeveralMadeElsewhere: one of several databases is lost for good, and the operator makes it again without the
+// data directory of a node, so it has another ID. The refusal of the start says what to do, and no ID repeats.
+func TestLostStoreOfSeveralMadeElsewhere(t *testing.T) {
+	t.Parallel()
+	const tag = "leaf-segment-test"
+	dir, files := dataDir(t), t.TempDir()
+	east, west, again := filepath.Join(files, "east.db"), filepath.Join(files, "west.db"), filepath.Join(files, "again.db")
+	with := func(second string) []string {
+		return []string{"--store", "east=sqlite:" + east, "--store", "west=sqlite:" + second, "--tag-rule", tag + "=west", "--tag-rule", "*=east"}
+	}
+	leafOK(t, append([]string{"schema", "apply", "--data-dir", dataDir(t)}, with(west)...)...)
+	leafOK(t, append([]string{"tag", "create", tag, "--data-dir", dataDir(t)}, with(west)...)...)
+	seen := distinct{}
+	p := serve(t, dir, append(with(west), "--no-snowflake-enable")...)
+	seen.add(t, p.ids(t, 1500))
+	awaitContent(t, filepath.Join(dir, "cluster"), "west")
+	p.end(t, syscall.SIGTERM)
+
+	made := append([]string{"schema", "apply", "--data-dir", dataDir(t)}, with(again)...)
+	leafOK(t, append(made, "--accept-rule", "--lost", "west")...)
+	_, text := runLeaf(t, append([]string{"serve", "--http-addr", "127.0.0.1:0", "--data-dir", dir, "--no-snowflake-enable"}, with(again)...)...)
+	said := regexp.MustCompile(`run in it: (UPDATE leaf_meta SET .* WHERE name = 'cluster_id'); .*is lost for good, and this one was made empty in its place, stop all nodes, run that UPDATE, make each missing tag .*\(leaf tag create TAG --start NUMBER\), and start the nodes with their own data directories`).FindStringSubmatch(text)
+	if said == nil {
+		t.Fatalf("the start on a database that was made in place of a lost one: %s", text)
+	}
+	operate(t, "sqlite:"+again, said[1])
+	leafOK(t, append([]string{"tag", "create", tag, "--start", strconv.FormatInt(1500+3*segment.MaxStep, 10), "--data-dir", dataDir(t)}, with(again)...)...)
+	p = serve(t, dir, append(with(again), "--no-snowflake-enable")...)
 	seen.add(t, p.ids(t, 1500))
 }
 
@@ -259,4 +284,18 @@ var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// awaitContent waits until a file has a text, which a node that runs writes.
+func awaitContent(t *testing.T, path, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		content, _ := os.ReadFile(path)
+		if strings.Contains(string(content), text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s has %q, and not %q", path, content, text)
+		}
+	}
 }
