@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -122,6 +124,10 @@ func dialPostgres(t target) (*dialer, error) {
 	if err != nil {
 		return nil, leaf.BadField("store", t.redacted(), "cannot be used: "+pgReason(err))
 	}
+	if set := fromElsewhere(t, c.RuntimeParams); set != "" {
+		return nil, leaf.BadField("store", t.redacted(), "cannot be used while PGOPTIONS, or the service file of PGSERVICE, sets "+set+" of its sessions: a node with another environment would use other tables, or not wait for its commits. "+
+			"Unset the variable, and write what has to count into the URL, or set it for the user with ALTER ROLE ... SET")
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "leaf"
 	}
@@ -131,6 +137,17 @@ func dialPostgres(t target) (*dialer, error) {
 		own.ConnectTimeout = attemptTimes * cfg.ConnectTimeout
 		return connectPostgres(ctx, own)
 	}}, nil
+}
+
+// fromElsewhere returns what the environment sets of a session and the URL does not, "" if it is nothing that matters: PGOPTIONS
+// can name any setting, such as search_path and synchronous_commit, and so can a service file.
+func fromElsewhere(t target, params map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if !t.params.Has(name) && name != "application_name" && name != "timezone" {
+			return name
+		}
+	}
+	return ""
 }
 
 // pgReason returns the innermost text of a configuration error: the outer ones

@@ -9,10 +9,13 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -94,4 +97,35 @@ func poolWithoutPath(client net.Conn, target string) {
 		_, _ = io.Copy(client, upstream)
 	}()
 	_, _ = io.Copy(upstream, client)
+}
+
+// TestVariablesOfPostgres: PGOPTIONS and a service file set a session otherwise than the URL says, on one node or for
+// one command alone: they may lead to the tables of another schema, or take the wait for a commit away.
+func TestVariablesOfPostgres(t *testing.T) {
+	services := filepath.Join(t.TempDir(), "services")
+	if err := os.WriteFile(services, []byte("[path]\nsearch_path=other\n[user]\nuser=me\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGSERVICEFILE", services)
+	for _, tt := range []struct{ variable, value, url, set string }{
+		{"PGOPTIONS", "-c synchronous_commit=off", "postgres://u@h/leaf", "options"},
+		{"PGOPTIONS", "-c search_path=other", "postgres://u@h/leaf?search_path=own", "options"},
+		{"PGSERVICE", "path", "postgres://u@h/leaf", "search_path"},
+		{"PGSERVICE", "path", "postgres://u@h/leaf?search_path=own", ""},
+		{"PGSERVICE", "user", "postgres://h/leaf", ""},
+		{"PGTZ", "UTC", "postgres://u@h/leaf", ""},
+		{"PGAPPNAME", "ids", "postgres://u@h/leaf", ""},
+		{"PGPASSWORD", "secret", "postgres://u@h/leaf", ""},
+	} {
+		t.Run(tt.variable+" "+tt.value, func(t *testing.T) {
+			t.Setenv(tt.variable, tt.value)
+			s, err := sqldb.Open(tt.url, sqldb.Config{})
+			if err == nil {
+				err = s.Close()
+			}
+			if tt.set == "" && err != nil || tt.set != "" && (!errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "sets "+tt.set+" of its sessions")) {
+				t.Errorf("%s: %v; want a refusal because of %q", tt.url, err, tt.set)
+			}
+		})
+	}
 }
