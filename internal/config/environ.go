@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"fmt"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -82,6 +84,23 @@ func (l *Loaded) empty(environ []string) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// otherFolder refuses a variable that names another data directory than the file. The image of a container sets the variable, and
+// the folder of the file may be the volume with what the node knows of its IDs. A flag decides between the two.
+func otherFolder(file, env []setting, flags map[string][]string) error {
+	const key = "data-dir"
+	isIt := func(s setting) bool { return s.key == key }
+	inFile, inEnv := slices.IndexFunc(file, isIt), slices.IndexFunc(env, isIt)
+	if _, given := flags[key]; given || inFile < 0 || inEnv < 0 {
+		return nil
+	}
+	was, is := file[inFile], env[inEnv]
+	if filepath.Clean(was.values[0]) == filepath.Clean(is.values[0]) {
+		return nil
+	}
+	return &Error{Key: key, Value: is.values[0], Source: is.source, Limit: fmt.Sprintf("must not differ from %q (%s): what this node knows of its IDs is in one of the two folders, and without it the node may repeat IDs. "+
+		"Give both the folder that has the files of this node; the container image of Leaf sets the variable to a folder of its volume /data", was.values[0], was.source)}
 }
 
 // keepsUnique reports whether a node with the default of the key may issue IDs that were issued before: they come

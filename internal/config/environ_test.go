@@ -44,3 +44,28 @@ func TestEmptyStore(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoFolders: the container image sets LEAF_DATA_DIR. A configuration file that names another folder, on a volume of its
+// own, does not count there, and what the node knows would end with the container.
+func TestTwoFolders(t *testing.T) {
+	t.Parallel()
+	file := write(t, "leaf.yaml", "store: mysql://h/d\ndata-dir: /var/lib/leaf\n")
+	with := func(entry string) []string { return append(slices.Clone(home), entry) }
+	for name, tt := range map[string]struct {
+		in      config.Input
+		refused bool
+	}{
+		"another folder":              {config.Input{Environ: with("LEAF_DATA_DIR=/data/leaf"), File: file}, true},
+		"another folder, of the file": {config.Input{Environ: append(with("LEAF_DATA_DIR=/data/leaf"), "LEAF_CONFIG="+file)}, true},
+		"the same folder":             {config.Input{Environ: with("LEAF_DATA_DIR=/var/lib/leaf/"), File: file}, false},
+		"an empty variable":           {config.Input{Environ: with("LEAF_DATA_DIR="), File: file}, false},
+		"a flag":                      {config.Input{Environ: with("LEAF_DATA_DIR=/data/leaf"), File: file, Flags: map[string][]string{"data-dir": {"/data/leaf"}}}, false},
+		"a file without a folder":     {config.Input{Environ: with("LEAF_DATA_DIR=/data/leaf"), File: write(t, "leaf.yaml", "store: mysql://h/d\n")}, false},
+		"a command":                   {config.Input{Environ: with("LEAF_DATA_DIR=/data/leaf"), File: file, Command: true}, false},
+	} {
+		_, err := config.Load(tt.in)
+		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), `data-dir="/data/leaf" (LEAF_DATA_DIR): must not differ from "/var/lib/leaf" (leaf.yaml:2)`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

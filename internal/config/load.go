@@ -74,6 +74,9 @@ func Load(in Input) (*Loaded, error) {
 	}
 	if !in.Command {
 		errs = append(errs, l.empty(in.Environ)...)
+		if err := otherFolder(fromFile, env, in.Flags); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if l.needsStore != nil && !l.IsSet("store") {
 		errs = append(errs, l.needsStore)

@@ -422,6 +422,7 @@ func TestRefusals(t *testing.T) {
 		"config that is no YAML": {"config": "a: b: c"},
 		"one worker ID for all":  {"kind": "StatefulSet", "config": "snowflake: { worker-from-hostname: false, worker-id: 3 }"},
 		"static in a Deployment": {"config": "snowflake: { registry: static, worker-from-hostname: true }"},
+		"another data directory": {"config": "data-dir: /data/other"},
 	} {
 		if _, _, err := render(t, v); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -49,6 +49,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- $more := .Values.config | default "{}" | fromYaml }}
 {{- if hasKey $more "Error" }}{{ fail (printf "config: %s" $more.Error) }}{{ end }}
 {{- $config = mergeOverwrite $config $more }}
+{{- if ne (index $config "data-dir" | toString) "/data/leaf" }}
+{{- fail "config: data-dir: every pod has its data directory in /data/leaf, where its volume and its probes are. Leave the key out" }}
+{{- end }}
 {{- /* All pods have this configuration: a worker ID in it would be that of each. */ -}}
 {{- if dig "snowflake" "enable" true $config }}
 {{- if hasKey (dig "snowflake" dict $config) "worker-id" }}
