@@ -73,7 +73,7 @@ func (m *snowflakeMode) faults() []fault {
 	if len(m.sides) > 1 {
 		all = append(all, fault{movePlanned, 12, w.onUp(func(n *Node) {
 			move := func() {
-				if c := m.claimant(n); !n.Up() {
+				if c := m.claimant(n); !n.Up() && !c.stray { // with another layout it could be the first one in the other registry
 					c.side = 1 - c.side
 					w.took(RegistryMoved)
 				}
