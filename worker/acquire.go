@@ -180,7 +180,7 @@ func (h *Holder) fromFile(f *file) (Record, bool) {
 // refused notes a failed attempt and raises its alarm.
 func (h *Holder) refused(err error) {
 	h.counters.refusals.Add(1)
-	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull)) {
+	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull)) && !errors.Is(err, errNoneReturns) {
 		h.set(Standby, err)
 		h.cfg.Alarms.Clear(leaf.AlarmClaim, alarmSubject)
 		return

@@ -80,8 +80,9 @@ type Config struct {
 	Jump time.Duration
 
 	// Standby makes a refused claim a quiet wait instead of an alarm: this node takes
-	// the number over when its holder is gone. It needs a registry that both use: Static
-	// refuses no claim, and both would issue the same IDs.
+	// the number over when its holder is gone. A number that does not return by itself is an
+	// alarm all the same. It needs a registry that both use: Static refuses no claim, and both
+	// would issue the same IDs.
 	Standby bool
 
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may

@@ -61,6 +61,32 @@ func TestAllDamaged(t *testing.T) {
 	})
 }
 
+// TestStandbyForANumberThatDoesNotReturn: neither node of a pair serves, and no owner goes away, so they complain.
+func TestStandbyForANumberThatDoesNotReturn(t *testing.T) {
+	t.Run("its record cannot be read", func(t *testing.T) {
+		run(t, worker.Leased, func(w *world) {
+			w.damage(0)
+			n := w.node("a", func(c *worker.Config) { c.Numbers.Hi, c.Standby = 1, true }).up()
+			if text := n.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "the records of 1 cannot be read") {
+				t.Errorf("alarm %q, status %+v", text, n.Status())
+			}
+		})
+	})
+	t.Run("the clock of its last owner was a year ahead", func(t *testing.T) {
+		run(t, worker.Leased, func(w *world) {
+			pair := func(c *worker.Config) { c.Numbers.Hi, c.Standby = 1, true }
+			a := w.node("a", pair)
+			a.clock.step(365 * 24 * time.Hour)
+			a.up().issue(10)
+			a.crash()
+			b := w.node("b", pair).up()
+			if text := b.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "the next one returns in") {
+				t.Errorf("alarm %q, status %+v", text, b.Status())
+			}
+		})
+	})
+}
+
 // garbled is a registry that cannot read the record of the claimer's identity.
 type garbled struct {
 	worker.Registry

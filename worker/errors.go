@@ -20,6 +20,10 @@ var (
 	// ErrFull: no number of the range is free. One may become free.
 	ErrFull = errors.New("worker: no free worker ID")
 
+	// errNoneReturns is ErrFull where no number returns in the time that a crash explains: their records
+	// cannot be read, another program has them, or the clock of the last owner was far ahead.
+	errNoneReturns = fmt.Errorf("%w", ErrFull)
+
 	// ErrLost: the claim is no longer what this process wrote. It must stop issuing.
 	ErrLost = errors.New("worker: the claim is lost")
 

@@ -138,5 +138,9 @@ func full(req Request, others, damaged, past int, freed int64) error {
 	if freed > 0 {
 		text += fmt.Sprintf("; unless renewed, the next one returns in %d s", max(0, freed-req.Now+req.Margin+999)/1000)
 	}
-	return fmt.Errorf("%w: %s (leaf worker list shows their owners)", ErrFull, text)
+	err := ErrFull
+	if freed == 0 || req.Latest != 0 && freed > req.Latest {
+		err = errNoneReturns
+	}
+	return fmt.Errorf("%w: %s (leaf worker list shows their owners)", err, text)
 }
