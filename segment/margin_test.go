@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -67,6 +68,48 @@ func TestRepairByTheMarginOfTheText(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		for _, id := range drain(t, a, "order", 6*minStep) {
+			ids.add(t, "a", id)
+		}
+	})
+}
+
+// TestRepairByTheMarginInStrictOrder: the database forgets all ranges of a tag in strict order, and the node is gone that began
+// one term after the other since the last ID that is in a table. Between the first ID of one term and that of the next lies a
+// range. A repair above the number that the error tells the operator to find repeats none of them.
+func TestRepairByTheMarginInStrictOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step, lease, changes = 10, 2 * time.Second, 25 // before the nodes read the rows again
+		s, o := newStore(strictRow(step)), &terms{}
+		config := func(id string) segment.Config { return segment.Config{NodeID: id, Terms: o.node(id), FixedStep: true} }
+		gone := &board{store: s}
+		a, b := node(t, s, nil, config("a")), node(t, gone, nil, config("b"))
+		ids := newLedger()
+		o.own("a")
+		inTables := nextOf(t, a)
+		ids.add(t, "a", inTables)
+		began := time.Now()
+		for range changes { // their IDs are with clients, in no table
+			o.own("b")
+			ids.add(t, "b", nextOf(t, b))
+			time.Sleep(lease)
+		}
+		leases := int64(time.Since(began) / lease)
+		gone.change(func(b *board) { b.onNotices = func() error { return errDown } })
+		o.own("a")
+		s.Put(strictRow(step))
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, leaf.ErrRegress)
+		_, err = a.Repair(t.Context(), "order", 0)
+		wantErr(t, err, segment.ErrSilentNodes)
+		times := int64(2) // for each node that ran
+		if strings.Contains(err.Error(), "of a tag in strict order, for each order.lease since then (2 s)") {
+			times += leases
+		}
+		if _, err := a.Repair(t.Context(), "order", inTables+3*step*times+changes); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		for _, id := range drain(t, a, "order", 3*step*changes) {
 			ids.add(t, "a", id)
 		}
 	})

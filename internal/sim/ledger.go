@@ -112,10 +112,14 @@ func (l *ledger) repeated(s Series, is *issues, id int64, by issue) error {
 	return nil
 }
 
-// inTables returns the largest ID of the series that was issued up to a moment, and when that was, and how many were issued since
-// that moment.
-func (l *ledger) inTables(s Series, upTo time.Duration) (id int64, at time.Duration, later int64) {
-	if is := l.issued[s]; is != nil {
+// inTables returns the largest ID of several series that was issued up to a moment, and when that was, and how many were issued
+// since that moment.
+func (l *ledger) inTables(all []Series, upTo time.Duration) (id int64, at time.Duration, later int64) {
+	for _, s := range all {
+		is := l.issued[s]
+		if is == nil {
+			continue
+		}
 		for _, i := range is.all {
 			switch {
 			case i.at > upTo:

@@ -80,18 +80,32 @@ func (m *segmentMode) told(t *tag) int64 {
 // found returns what docs/GUARANTEES.md says to find for --above: the highest number of the tag in people's own tables, and what to
 // add. The tables do not have what clients got last.
 func (m *segmentMode) found(t *tag) (highest, add int64) {
-	highest, at, held := m.w.ledger.inTables(t.series(), m.w.sched.Elapsed()-m.w.upTo(10*time.Minute))
+	highest, at, held := m.w.ledger.inTables(m.tables(t), m.w.sched.Elapsed()-m.w.upTo(10*time.Minute))
 	ran := int64(len(m.w.nodes))
 	for _, start := range m.w.starts {
 		if start >= at {
 			ran++
 		}
 	}
+	if t.strict {
+		ran += int64((m.w.sched.Elapsed() - at) / m.owners.lease)
+	}
 	largest := t.most
 	if !m.cfg.FixedStep {
 		largest = max(largest, m.cfg.MaxStep)
 	}
 	return highest, 3*largest*ran + held
+}
+
+// tables returns the series that people have in their tables of a tag: of a row of a sequence, those of all its entities.
+func (m *segmentMode) tables(t *tag) (all []Series) {
+	if m.sequences == nil || !t.strict {
+		return []Series{t.series()}
+	}
+	for _, e := range m.sequences.entities {
+		all = append(all, e.series())
+	}
+	return all
 }
 
 // repair does what the alarm says, with no better knowledge: it runs `leaf tag repair
