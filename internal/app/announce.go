@@ -32,7 +32,7 @@ func (a *App) announce() {
 		}
 		// A file that is read is missed from then on (rule Q), and only a fixed number has this one.
 		if text := a.cfg.Snowflake.Unstable(true); text != "" {
-			if newDir, err := hasNo(a.dir, "worker.json"); err == nil && newDir {
+			if newDir, err := hasNo(a.dir, workerFile); err == nil && newDir {
 				a.log.Warn(text, "address", a.registry.address)
 			}
 		}

@@ -1,14 +1,17 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,12 +20,16 @@ import (
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/segment"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
 // registryFile has the ID of the registry of worker IDs that this data directory has used.
 const registryFile = "registry"
+
+// workerFile is the file of a fixed number, which is package worker's. One that leases its number leaves it as it is.
+const workerFile = "worker.json"
 
 // identified is a registry with an ID of its own. It is not that of a cluster: several clusters may share a registry, so that
 // their IDs differ.
@@ -112,23 +119,48 @@ func (r *registry) knownToNode(dir *datadir.Dir, log *slog.Logger) error {
 }
 
 // checkStatic returns leaf.ErrConflict if the configuration gives a static number to a node that has had its number from a
-// registry. The nodes that are still there get the same numbers. A file of an earlier static number does not say that they are
+// registry, or the other way round. The nodes that are still there get the same numbers. A file of an earlier static number does not say that they are
 // not: the node may have been in the registry since, and come back to its number alone.
 func (r *registry) checkStatic(dir folder) error {
-	if r.ids != nil {
-		return nil
-	}
 	id, err := dir.ReadFile(registryFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.ids != nil:
+		return checkNoStatic(dir)
+	case errors.Is(err, fs.ErrNotExist), err == nil && r.ids != nil: // it has been in a registry since it had a static number, if it ever had one
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and the node has had one from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs: set snowflake.registry back, "+
 		"or stop all nodes that have their worker IDs from that registry, remove the file %s of each, wait for the longest horizon, and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
 		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, strings.TrimSpace(string(id)), filepath.Join(dir.Path(), registryFile))
+}
+
+// checkNoStatic is checkStatic for a node that has its number from a registry, and had a static one: nodes with static numbers,
+// which may still be there, are in no registry. The data directory does not watch the file: a node with a leased number may lose it.
+func checkNoStatic(dir folder) error {
+	path := filepath.Join(dir.Path(), workerFile)
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var last struct {
+		Registry string `json:"registry"`
+		Number   int64  `json:"number"`
+	}
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	_ = json.Unmarshal(line, &last) // a file that cannot be read is for a registry of fixed numbers to judge
+	if last.Registry != config.RegistryStatic {
+		return nil
+	}
+	return fmt.Errorf("%w: this node has had the static worker ID %d, and has none in its configuration any more. Other nodes that have static worker IDs are in no registry, which may give their numbers to this node, and two nodes with one number repeat IDs: set snowflake.registry=static again, with the number, "+
+		"or stop all nodes that have static worker IDs, remove the file %s of each, wait for the longest horizon, and start them. If no node has had a static worker ID for that long, remove the file of this node alone. "+
+		"To divide the numbers between both, see docs/SNOWFLAKE.md",
+		leaf.ErrConflict, last.Number, path)
 }
 
 // knownToCommand lets a command compare, too. Where none has been used, there is nothing to compare, and a command keeps no ID.

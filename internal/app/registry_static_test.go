@@ -58,3 +58,48 @@ func TestStaticNumberAfterARegistry(t *testing.T) {
 	remove(kept)
 	start(t, c)
 }
+
+// TestRegistryAfterAStaticNumber is TestStaticNumberAfterARegistry the other way round: the number in the configuration is lost, or
+// a rolling restart takes the nodes to a registry. It gives the numbers of those that still have a static one.
+func TestRegistryAfterAStaticNumber(t *testing.T) {
+	t.Parallel()
+	c := embedded(shortDir(t))
+	own := filepath.Join(c.DataDir, "worker.json")
+	c.Snowflake.Registry, c.Snowflake.WorkerID = config.RegistryStatic, "7"
+	_, stop := start(t, c)
+	stop()
+	c.Snowflake.Registry, c.Snowflake.WorkerID = config.RegistryAuto, ""
+	if _, err := app.New(c, app.Options{}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "static worker ID 7") || !strings.Contains(err.Error(), own) {
+		t.Errorf("New: %v; want ErrConflict that names the number and the file", err)
+	}
+	static, err := os.ReadFile(own)
+	if err == nil {
+		err = os.Remove(own)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"no file": "", "another registry's": `{"registry":"zookeeper"}`, "a damaged one": "{"} {
+		if content != "" {
+			if err := os.WriteFile(own, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if a, err := app.New(c, app.Options{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if err := a.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	// The node has been in a registry since.
+	for file, content := range map[string][]byte{own: static, filepath.Join(c.DataDir, "registry"): []byte("elsewhere\n")} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, err := app.New(c, app.Options{}); err != nil {
+		t.Errorf("with the ID of a registry: %v", err)
+	} else if err := a.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
