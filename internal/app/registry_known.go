@@ -119,8 +119,8 @@ func (r *registry) knownToNode(dir *datadir.Dir, log *slog.Logger) error {
 }
 
 // checkStatic returns leaf.ErrConflict if the configuration gives a static number to a node that has had its number from a
-// registry, or the other way round. The nodes that are still there get the same numbers. A file of an earlier static number does not say that they are
-// not: the node may have been in the registry since, and come back to its number alone.
+// registry, or the other way round. The nodes that are still there get the same numbers. A file of an earlier static number does
+// not say that they are not: the node may have been in the registry since, and come back to its number alone.
 func (r *registry) checkStatic(dir folder) error {
 	id, err := dir.ReadFile(registryFile)
 	switch {
