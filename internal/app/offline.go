@@ -51,6 +51,9 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 	if o.dbs, err = openDatabases(cfg, opts.logger(), nil); err != nil {
 		return nil, err
 	}
+	if o.dbs.embedded && opts.NoEmbedded != nil {
+		return nil, opts.NoEmbedded
+	}
 	o.catalog = o.dbs.catalog(cfg.Segment.LoadTimeout, o.mark)
 	o.catalog.Engine, o.catalog.TagChanged = o.engine, o.tagChanged
 	switch _, statErr := os.Stat(cfg.DataDir); {

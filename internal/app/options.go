@@ -44,6 +44,9 @@ type Options struct {
 	// Manager is told how the node is, by Run.
 	Manager Manager
 
+	// NoEmbedded is why a command must not work on the embedded database, nil if it may.
+	NoEmbedded error
+
 	makeLost     bool // leaf.db is made again where it is lost
 	withoutFence bool // a fence that is refused keeps no command from its work
 

@@ -92,7 +92,7 @@ func open(ctx context.Context, p Process, s *settings, without app.Without, dire
 	for key := range given {
 		named = named || slices.Contains(direct, key) || direct == nil && key != "data-dir"
 	}
-	return app.Open(ctx, l.Config, app.Options{Version: version(), Warn: p.warn}, named, without)
+	return app.Open(ctx, l.Config, app.Options{Version: version(), Warn: p.warn, NoEmbedded: l.EmptyStore(p.Environ)}, named, without)
 }
 
 // checkEndpoint refuses flags that contradict each other about what the command works on: a

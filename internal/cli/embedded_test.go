@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/cli"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -83,5 +85,31 @@ func TestEmbeddedDatabaseAsTheDocumentSays(t *testing.T) {
 			}
 			p.end(t, syscall.SIGTERM)
 		})
+	}
+}
+
+// TestCommandWithAnEmptyStore: a template has lost the value of LEAF_STORE. A command makes no embedded database then, in which tags
+// begin at 1. One that a node carries out needs no store.
+func TestCommandWithAnEmptyStore(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	try := func(variable, command string) (code int, stderr string) {
+		var out, errs bytes.Buffer
+		code = cli.Run(t.Context(), cli.Process{
+			Args: append(strings.Fields(command), "--data-dir", dir), Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir(), patient, variable},
+		})
+		return code, errs.String()
+	}
+	for _, variable := range []string{"LEAF_STORE=", "LEAF_STORE_FILE="} {
+		for _, command := range []string{"next order", "tag create order", "tag list", "schema apply"} {
+			code, stderr := try(variable, command)
+			if _, err := os.Stat(filepath.Join(dir, "leaf.db")); code != 2 || !strings.Contains(stderr, strings.TrimSuffix(variable, "=")+": must not be empty") || err == nil {
+				t.Errorf("leaf %s with %s: exit code %d, %s; leaf.db: %v", command, variable, code, stderr, err)
+			}
+		}
+	}
+	serve(t, dir, "--no-snowflake-enable")
+	if code, stderr := try("LEAF_STORE=", "tag list"); code != 0 {
+		t.Errorf("leaf tag list beside a node: exit code %d, %s", code, stderr)
 	}
 }

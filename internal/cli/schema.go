@@ -70,7 +70,7 @@ func (c *schemaApplyCmd) Run(ctx context.Context, p Process) error {
 	case len(leaveOut)+len(c.Lost) > 0:
 		return &usageError{errors.New("--leave-out and --lost are for --accept-rule only"), "leaf schema apply --help"}
 	}
-	report, err := app.ApplySchema(ctx, l.Config, app.Options{Warn: p.warn}, change)
+	report, err := app.ApplySchema(ctx, l.Config, app.Options{Warn: p.warn, NoEmbedded: l.EmptyStore(p.Environ)}, change)
 	if c.JSON && err == nil {
 		return printJSON(p.Stdout, map[string]any{"report": report})
 	}

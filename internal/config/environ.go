@@ -103,6 +103,18 @@ func otherFolder(file, env []setting, flags map[string][]string) error {
 		"Give both the folder that has the files of this node; the container image of Leaf sets the variable to a folder of its volume /data", was.values[0], was.source)}
 }
 
+// EmptyStore returns why a command must not work on an embedded database: LEAF_STORE, or LEAF_STORE_FILE, is empty, and nothing else
+// sets the store. A template or a secret has lost its value, most likely, and the command would issue or create what the nodes have. nil
+// if neither is empty. A command that asks a node needs no store.
+func (l *Loaded) EmptyStore(environ []string) error {
+	for _, k := range Keys() {
+		if cmp.Or(k.content, k.Name) == "store" && !l.IsSet("store") && slices.Contains(environ, k.Env()+"=") {
+			return &Error{Key: k.Env(), Limit: "must not be empty: with the default, the command works on an embedded database of its own, and not on that of the nodes; remove it if the default is meant"}
+		}
+	}
+	return nil
+}
+
 // keepsUnique reports whether a node with the default of the key may issue IDs that were issued before: they come
 // from another store, registry or worker ID, are of another layout, are of an embedded database that is made anew,
 // or were returned behind a proxy that repeats statements (rule G).
