@@ -85,6 +85,7 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *R
 		}
 		for _, name := range change.Lost {
 			report = append(report, fmt.Sprintf("%s: nothing is known of the tags of a database that is lost. Before the nodes start, make each of them with leaf tag create TAG --start NUMBER, or, if it has a row from an earlier time, run leaf tag set TAG --max-id NUMBER. "+
+				"For a sequence, run leaf sequence create NAME --start NUMBER if rows are missing, and leaf sequence repair NAME --all --above NUMBER if rows are there. "+
 				"NUMBER is what docs/GUARANTEES.md#repair says for --above; of a tag in several databases, what docs/MASTERS.md says", name))
 		}
 	}

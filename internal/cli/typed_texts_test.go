@@ -30,6 +30,7 @@ var typedBy = map[string]string{
 	"sequence create --start":                      "TestScripts", // sequence.txtar
 	"sequence repair":                              "TestScripts", // sequence.txtar
 	"sequence repair --all":                        "internal/manage TestRepairEveryRow",
+	"sequence repair --all --above":                "internal/manage TestRepairEveryRow",
 	"serve":                                        "TestScripts", // node.txtar
 	"tag create":                                   "TestCreateAgainAsTheTextSays",
 	"tag create --start":                           "TestLostDatabaseAsTheTextSays",
