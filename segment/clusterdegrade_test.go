@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -321,6 +322,53 @@ func TestSuspicionOutlivesTheFence(t *testing.T) {
 					wantErr(t, err, leaf.ErrRegress)
 				}
 				al.want(t, leaf.AlarmRegress+" order")
+			})
+		})
+	}
+}
+
+// TestSuspicionOutlivesTheFenceOnAllNodes: no fence, or a new one without degrade, takes the place of the one that could be compared
+// with the row. A new one does not hold the numbers above the row yet: the node that took them is still stopped. One that has never
+// seen the tag hears of the regress, from one that has issued none of it either.
+func TestSuspicionOutlivesTheFenceOnAllNodes(t *testing.T) {
+	for name, next := range map[string]fence.Cluster{"none": nil, "a new one": memory.NewFence()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, f, d, ids := newStore(row(10)), memory.NewFence(), newDisk(), newLedger()
+				mine := sharing(f)
+				owner := node(t, s, nil, fenced("b", sharing(f), nil))
+				ids.add(t, "b", drain(t, owner, "order", 100)...)
+				synctest.Wait()
+				s.set(func(s *store) {
+					s.onReserve = func(context.Context, segment.Request, func() (segment.Reservation, error)) (segment.Reservation, error) {
+						return segment.Reservation{}, errDown
+					}
+				})
+				before := node(t, s, d, degraded(mine, nil))
+				_, err := before.Next(t.Context(), "order") // reads the entry of b, and reserves nothing
+				wantErr(t, err, leaf.ErrNotReady)
+				mine.breakDown()
+				s.heal()
+				s.Put(segment.Row{Tag: "order", MaxID: 51, Step: 10})
+				_, err = before.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrNotReady)
+				closeNode(t, before)
+				closeNode(t, owner)
+
+				of := func(name string) segment.Config {
+					if next == nil {
+						return segment.Config{NodeID: name, FixedStep: true}
+					}
+					return fenced(name, next, nil)
+				}
+				a, other := node(t, s, d.copy(), of("a")), node(t, s, nil, of("c"))
+				_, err = a.Next(t.Context(), "order")
+				wantErr(t, err, leaf.ErrRegress)
+				time.Sleep(5 * time.Second)
+				got, err := other.Next(t.Context(), "order")
+				if !errors.Is(err, leaf.ErrRegress) {
+					t.Errorf("another node gets %d, %v; want ErrRegress", got, err)
+				}
 			})
 		})
 	}

@@ -113,7 +113,8 @@ func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 		return Held{}, &RegressError{l.Before.High, fmt.Sprintf("this node holds numbers up to %d", l.Before.High)}
 	}
 	if l.Before.Suspect && l.fence.cluster.isStranded() {
-		return Held{}, &RegressError{l.Before.High, "in an outage of the cluster fence that this node had then, the store offered a range below what that fence held"}
+		// Up to r.Lo: the other nodes hear of no end at 0, and this node may have reserved nothing of the tag.
+		return Held{}, &RegressError{r.Lo, "in an outage of the cluster fence that this node had then, the store offered a range below what that fence held"}
 	}
 	held, err := l.pass(ctx, r)
 	if err != nil {

@@ -36,12 +36,13 @@ func suspicion(tag string) error {
 	return fmt.Errorf("%w: the store offered a range of tag %q below what the cluster fence held when it last answered; %w", leaf.ErrNotReady, tag, ErrSuspect)
 }
 
-// hasSuspects reports whether a tag is a suspect.
+// hasSuspects reports whether a tag is a suspect, or is latched, as a suspect is whose next range was refused: the other nodes
+// may not have heard of it.
 func (f *Fence) hasSuspects() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.marks {
-		if m.Suspect {
+		if m.Suspect || m.Latched {
 			return true
 		}
 	}

@@ -7,18 +7,20 @@ import (
 )
 
 // Number returns NumberOf the cluster fence that holds the ends of all ranges of this node. It
-// is 0 without a cluster fence, while some ends are not in it, and with Config.Degrade.
+// is 0 without a cluster fence, while some ends are not in it, with Config.Degrade, and while a suspect
+// shows that it may lack numbers of other nodes.
 func (f *Fence) Number() int64 {
 	c := f.cluster
 	if c == nil || f.cfg.Degrade {
 		return 0
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.losses > 0 || !c.known.Merged {
+	known, losses := c.known, c.losses
+	c.mu.Unlock()
+	if losses > 0 || !known.Merged || known.Stranded && f.hasSuspects() {
 		return 0
 	}
-	return NumberOf(c.known.Space)
+	return NumberOf(known.Space)
 }
 
 // NumberOf returns a number from 1 for an incarnation of a cluster fence, another one for each
