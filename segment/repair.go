@@ -297,7 +297,11 @@ const LargestRange = "the largest range a node can take (the largest of segment.
 
 // Margin is what to add to the highest number that people find in their tables: IDs that are on their way to
 // one, and ranges of which no ID is in one yet.
-const Margin = "three times " + LargestRange + ", plus what clients hold in caches, batches and open transactions" + given
+const Margin = "three times " + LargestRange + ", plus " + OfClients + given
+
+// OfClients is the part of what is to be added that no range shows: numbers above the highest one in a table that calls have used up.
+// Behind them may lie others that were issued.
+const OfClients = "what clients hold in caches, batches and open transactions, have lost in calls that failed, and have skipped in a sequence"
 
 // given is the number that IDs go on above although no table has one of them yet.
 const given = " (if the tag was given a higher number since, by --start, --above or max_id, begin with that one)"

@@ -44,8 +44,8 @@ func askNodes(ctx context.Context, alloc *segment.Allocator, tag string) (known 
 
 func errNotAll(tag string, start int64) error {
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
-		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but a start above every number of the tag in your own tables, "+
-		"with all that clients and nodes may still hold, is safe", leaf.ErrConflict, tag, start)
+		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but the highest number of the tag in your own tables "+
+		"plus "+segment.Margin+" is a safe start", leaf.ErrConflict, tag, start)
 }
 
 // checkCluster refuses a start below what the cluster fence holds of the tag. Its row may have

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,13 @@ func (always) Valid() bool                       { return true }
 
 // stored is a node whose sections are rows of the store.
 func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms, step int64) *sequence.Positions {
+	t.Helper()
+	c, _ := storedIn(t, store, name, terms, step)
+	return c
+}
+
+// storedIn is stored on any store, with the node's engine.
+func storedIn(t testing.TB, store segment.Store, name string, terms segment.Terms, step int64) (*sequence.Positions, *segment.Allocator) {
 	t.Helper()
 	dir, err := datadir.Open(t.TempDir())
 	if err != nil {
@@ -49,7 +58,7 @@ func stored(t testing.TB, store *memory.Store, name string, terms segment.Terms,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c, alloc
 }
 
 func putRow(store *memory.Store, section int, maxID int64) { putRowOf(store, section, maxID, 10) }
@@ -199,6 +208,88 @@ func TestRowsHearOfARegress(t *testing.T) {
 		}
 		t.Error("the node gives numbers of a block that it took before the regress")
 	})
+}
+
+// silentStore is the store of a node that reads nothing of the others any more.
+type silentStore struct {
+	*memory.Store
+
+	silent atomic.Bool
+}
+
+func (s *silentStore) Notices(ctx context.Context) ([]segment.Notice, error) {
+	if s.silent.Load() {
+		return nil, errDown
+	}
+	return s.Store.Notices(ctx)
+}
+
+// The database forgets the ranges of a node that is gone. The node has skipped numbers of an entity, or lost them with calls whose
+// answers did not arrive, and given one number behind them, which is in no table yet. A repair above the number that the error
+// tells the operator to find does not let it be given again.
+func TestRepairByTheMarginBesideSkips(t *testing.T) {
+	const step, many = 10, 500
+	for name, tt := range map[string]struct {
+		leaveOut func(t *testing.T, c *sequence.Positions, e sequence.Entity) error
+		says     string
+	}{
+		"skipped": {
+			leaveOut: func(t *testing.T, c *sequence.Positions, e sequence.Entity) error {
+				t.Helper()
+				_, err := c.SkipTo(t.Context(), e, many)
+				return err
+			},
+			says: "have skipped in a sequence",
+		},
+		"lost": {
+			leaveOut: func(t *testing.T, c *sequence.Positions, e sequence.Entity) error {
+				t.Helper()
+				_, err := c.NextN(t.Context(), e, many)
+				return err
+			},
+			says: "have lost in calls that failed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &silentStore{Store: memory.New()}
+				e := sequence.Number(7)
+				row := sequence.RowName("chat", e.Section())
+				putRow(store.Store, e.Section(), 1)
+				a, alloc := storedIn(t, store.Store, "a", always{}, step)
+				b, _ := storedIn(t, store, "b", always{}, step)
+				inTables := next(t, a, e)
+				if err := tt.leaveOut(t, b, e); err != nil {
+					t.Fatal(err)
+				}
+				held := next(t, b, e)
+				store.silent.Store(true)
+				putRow(store.Store, e.Section(), 1)
+				for err := error(nil); !errors.Is(err, leaf.ErrRegress); {
+					if _, err = a.Next(t.Context(), e); err != nil && !errors.Is(err, leaf.ErrRegress) {
+						t.Fatal(err)
+					}
+				}
+				_, err := alloc.Repair(t.Context(), row, 0)
+				if !errors.Is(err, segment.ErrSilentNodes) {
+					t.Fatal(err)
+				}
+				number := inTables + 3*step*2 + 1 // two nodes, and one number that a client holds
+				if strings.Contains(err.Error(), tt.says) {
+					number += many
+				}
+				if _, err := alloc.Repair(t.Context(), row, number); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				for range 2 * many {
+					if next(t, a, e) == held {
+						t.Fatalf("a gives number %d, which b has given", held)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Two nodes with real owners and the engine of segment mode: the owner leaves, or another node joins, again and again,
