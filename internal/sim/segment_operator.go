@@ -80,7 +80,12 @@ func (m *segmentMode) told(t *tag) int64 {
 // found returns what docs/GUARANTEES.md says to find for --above: the highest number of the tag in people's own tables, and what to
 // add. The tables do not have what clients got last.
 func (m *segmentMode) found(t *tag) (highest, add int64) {
-	highest, at, held := m.w.ledger.inTables(m.tables(t), m.w.sched.Elapsed()-m.w.upTo(10*time.Minute))
+	upTo := m.w.sched.Elapsed() - m.w.upTo(10*time.Minute)
+	highest, at, held := m.w.ledger.inTables(m.tables(t), upTo)
+	if m.sequences != nil && t.strict { // blocks of the row show what calls have lost and skipped
+		_, _, used := m.w.ledger.inTables([]Series{t.series()}, upTo)
+		held = max(held, used)
+	}
 	ran := int64(len(m.w.nodes))
 	for _, start := range m.w.starts {
 		if start >= at {
