@@ -259,16 +259,19 @@ func TestRepairByTheMarginBesideSkips(t *testing.T) {
 				a, alloc := storedIn(t, store.Store, "a", always{}, step)
 				b, _ := storedIn(t, store, "b", always{}, step)
 				inTables := next(t, a, e)
+				synctest.Wait() // no range of one lies between those of the other
 				if err := tt.leaveOut(t, b, e); err != nil {
 					t.Fatal(err)
 				}
 				held := next(t, b, e)
+				synctest.Wait()
 				store.silent.Store(true)
 				putRow(store.Store, e.Section(), 1)
 				for err := error(nil); !errors.Is(err, leaf.ErrRegress); {
 					if _, err = a.Next(t.Context(), e); err != nil && !errors.Is(err, leaf.ErrRegress) {
 						t.Fatal(err)
 					}
+					synctest.Wait()
 				}
 				_, err := alloc.Repair(t.Context(), row, 0)
 				if !errors.Is(err, segment.ErrSilentNodes) {
