@@ -11,6 +11,7 @@ import (
 
 var (
 	aboveKnown = regexp.MustCompile(`could repeat some; .*use (--start \d+) or more`)
+	asksAbove  = regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, or \d+ if that is higher, plus 2 times the sum of one block, 1000, `)
 	raiseRow   = regexp.MustCompile(`its row "(.*)" in store "(.)" has max_id=\d+. Stop all nodes, set max_id of that row to (\d+) or more with SQL`)
 )
 
@@ -247,7 +248,6 @@ func TestLostRowBesideAnUnusedOne(t *testing.T) {
 // not show them. What each refusal says is typed. No ID repeats.
 func TestLostMasterAsTheTextsSay(t *testing.T) {
 	t.Parallel()
-	asks := regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, or \d+ if that is higher, plus 2 times the sum of one block, 1000, `)
 	for _, next := range []string{"a", "a,c*2000", "a,c*1000"} {
 		folder, dir, high := t.TempDir(), dataDir(t), int64(0)
 		with := func(stores, rule string, words ...string) []string {
@@ -277,7 +277,7 @@ func TestLostMasterAsTheTextsSay(t *testing.T) {
 		const stores = "ac"
 		change := []string{"schema", "apply", "--accept-rule"}
 		change = append(change, strings.Fields(leafFails(t, regexp.MustCompile(`if no node can ever reach it again, (--lost b)`), with(stores, next, change...)...))...)
-		above := leafFails(t, asks, with(stores, next, change...)...)
+		above := leafFails(t, asksAbove, with(stores, next, change...)...)
 		change = append(change, above, strconv.FormatInt(high, 10))
 		if next == "a" {
 			m := raiseRow.FindStringSubmatch(leafFails(t, regexp.MustCompile(`(?s)(.*)`), with(stores, next, change...)...))
@@ -303,7 +303,6 @@ func TestLostMasterAsTheTextsSay(t *testing.T) {
 // for no number.
 func TestLostMasterBesideARowOfAnEarlierRule(t *testing.T) {
 	t.Parallel()
-	asks := regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, plus 2 times the sum of one block, 1000, `)
 	folder, dir := t.TempDir(), dataDir(t)
 	with := func(stores, rule string, words ...string) []string {
 		for _, name := range stores {
@@ -324,7 +323,7 @@ func TestLostMasterBesideARowOfAnEarlierRule(t *testing.T) {
 
 	dir = dataDir(t)
 	change := with("ac", "a,c*1000", "schema", "apply", "--accept-rule", "--lost", "b")
-	change = append(change, leafFails(t, asks, change...), strconv.Itoa(high))
+	change = append(change, leafFails(t, asksAbove, change...), strconv.Itoa(high))
 	m := raiseRow.FindStringSubmatch(leafFails(t, regexp.MustCompile(`(?s)(.*)`), change...))
 	if m == nil {
 		t.Fatal("the row from before the databases changed places is not refused")
