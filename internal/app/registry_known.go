@@ -131,8 +131,8 @@ func (r *registry) checkStatic(dir folder) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and the node has had one from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs: set snowflake.registry back, "+
-		"or stop all nodes that have their worker IDs from that registry, remove the file %s of each, wait for the longest horizon, and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
+	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and the node has had one from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs. If the node has had no static worker ID since, set snowflake.registry back: nodes with static ones are not in the registry, which may give it the number of one. "+
+		"Or stop all nodes that have their worker IDs from that registry, remove the file %s of each, wait for the longest horizon, and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
 		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, strings.TrimSpace(string(id)), filepath.Join(dir.Path(), registryFile))
 }
@@ -157,8 +157,8 @@ func checkNoStatic(dir folder) error {
 	if last.Registry != config.RegistryStatic {
 		return nil
 	}
-	return fmt.Errorf("%w: this node has had the static worker ID %d, and has none in its configuration any more. Other nodes that have static worker IDs are in no registry, which may give their numbers to this node, and two nodes with one number repeat IDs: set snowflake.registry=static again, with the number, "+
-		"or stop all nodes that have static worker IDs, remove the file %s of each, wait for the longest horizon, and start them. If no node has had a static worker ID for that long, remove the file of this node alone. "+
+	return fmt.Errorf("%w: this node has had the static worker ID %d, and has none in its configuration any more. Other nodes that have static worker IDs are in no registry, which may give their numbers to this node, and two nodes with one number repeat IDs. If the node has had no worker ID from a registry since, set snowflake.registry=static again, with the number: a registry may have given that to another node. "+
+		"Or stop all nodes that have static worker IDs, remove the file %s of each, wait for the longest horizon, and start them. If no node has had a static worker ID for that long, remove the file of this node alone. "+
 		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, last.Number, path)
 }

@@ -59,6 +59,28 @@ func TestStaticNumberAfterARegistry(t *testing.T) {
 	start(t, c)
 }
 
+// TestStaticNumberOfLongAgo: a version that did not compare let nodes change between static numbers and a registry. Where all
+// have changed long ago, the way back gives one of them the number of another, so no text may name it without a condition.
+func TestStaticNumberOfLongAgo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ registry, number, file, content, back string }{
+		{config.RegistryStatic, "7", "registry", "elsewhere\n", "If the node has had no static worker ID since, set snowflake.registry back: "},
+		{config.RegistryAuto, "", "worker.json", `{"registry":"static","number":7}`, "If the node has had no worker ID from a registry since, set snowflake.registry=static again, with the number: "},
+	} {
+		c := embedded(shortDir(t))
+		c.Snowflake.Registry, c.Snowflake.WorkerID = tt.registry, tt.number
+		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(c.DataDir, tt.file), []byte(tt.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := app.New(c, app.Options{}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), tt.back) {
+			t.Errorf("beside the file %s: %v; want ErrConflict with %q", tt.file, err, tt.back)
+		}
+	}
+}
+
 // TestRegistryAfterAStaticNumber is TestStaticNumberAfterARegistry the other way round: the number in the configuration is lost, or
 // a rolling restart takes the nodes to a registry. It gives the numbers of those that still have a static one.
 func TestRegistryAfterAStaticNumber(t *testing.T) {
