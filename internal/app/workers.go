@@ -34,6 +34,9 @@ func Registry(ctx context.Context, cfg config.Config, opts Options, noNode error
 	}()
 	var dir *datadir.Dir // of the registry; nil: it is not in one
 	if cfg.Snowflake.UsesStores() && len(cfg.Stores) == 0 {
+		if opts.NoEmbedded != nil {
+			return nil, nil, opts.NoEmbedded
+		}
 		if dir, err = openDirForCommand(cfg.DataDir); err != nil {
 			return nil, nil, err
 		}

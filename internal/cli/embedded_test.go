@@ -101,7 +101,7 @@ func TestCommandWithAnEmptyStore(t *testing.T) {
 		return code, errs.String()
 	}
 	for _, variable := range []string{"LEAF_STORE=", "LEAF_STORE_FILE="} {
-		for _, command := range []string{"next order", "tag create order", "tag list", "schema apply"} {
+		for _, command := range []string{"next order", "tag create order", "tag list", "schema apply", "worker list"} {
 			code, stderr := try(variable, command)
 			if _, err := os.Stat(filepath.Join(dir, "leaf.db")); code != 2 || !strings.Contains(stderr, strings.TrimSuffix(variable, "=")+": must not be empty") || err == nil {
 				t.Errorf("leaf %s with %s: exit code %d, %s; leaf.db: %v", command, variable, code, stderr, err)
