@@ -163,7 +163,7 @@ func (c *Catalog) askMasters(ctx context.Context, k *mastersKnown, missing []int
 		case all:
 			return k.tooLow(row, end)
 		}
-		return errNotAll(k.parts[i], row.Start)
+		return errNotAll(k.parts[i], row.Start, k.masters.Generously())
 	})
 }
 

@@ -122,6 +122,41 @@ func TestCreateAsksForAllLostRows(t *testing.T) {
 	})
 }
 
+// TestCreateLostRowsBesideASilentNode: as before, and a third node does not answer. The refusal says what to add for IDs, which lie
+// further apart than the numbers of a row.
+func TestCreateLostRowsBesideASilentNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memory.New(), memory.New()
+		one, do := mastersNode(t, a, b)
+		other, _ := mastersNode(t, a, b)
+		row := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+		if _, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := one.NextN(t.Context(), "order~1of2~1000", 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.NextN(t.Context(), "order~2of2~1000", 5000); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		a.Remove("order~1of2~1000")
+		b.Remove("order~2of2~1000")
+		if err := b.Enter(t.Context(), segment.Member{Node: "ghost", Process: 1}); err != nil {
+			t.Fatal(err)
+		}
+		row.Start = 100
+		_, err := manage.Ask(t.Context(), do, manage.CreateTag{NewRow: row})
+		if says := "not every node can be asked"; !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), says) {
+			t.Fatalf("got %v, want a conflict that says %q", err, says)
+		}
+		if says := "plus 2 times the sum of one block, 1000, three times "; !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	})
+}
+
 // TestCreateBesideARowBelowZero: a row that could not be read was set to -1, as docs/GUARANTEES.md says, and waits for a repair. It does
 // not show where its numbers end. A row that the rule uses is repaired; another one gets a number of the operator's tables.
 func TestCreateBesideARowBelowZero(t *testing.T) {

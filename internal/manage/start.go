@@ -24,7 +24,7 @@ func checkStart(ctx context.Context, alloc *segment.Allocator, row segment.NewRo
 		return fmt.Errorf("%w: numbers of tag %q below %d are in use, so --start %d could repeat some; use --start %d or more%s",
 			leaf.ErrConflict, row.Tag, known, row.Start, row.LeastStart(known), segment.StartOfNodes())
 	}
-	return errNotAll(row.Tag, row.Start)
+	return errNotAll(row.Tag, row.Start, "plus "+segment.Margin)
 }
 
 // askNodes returns the end of the numbers of a tag, as far as this node, its databases and all nodes know. all reports whether
@@ -42,10 +42,11 @@ func askNodes(ctx context.Context, alloc *segment.Allocator, tag string) (known 
 	return known, all, nil
 }
 
-func errNotAll(tag string, start int64) error {
+// errNotAll names what is to be added to the highest number that people find, because a node does not answer.
+func errNotAll(tag string, start int64, add string) error {
 	return fmt.Errorf("%w: numbers of tag %q were issued, so --start %d could repeat some, and not every node can be asked up to where: "+
-		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then nothing but the highest number of the tag in your own tables "+
-		"plus "+segment.Margin+" is a safe start", leaf.ErrConflict, tag, start)
+		"leaf tag repair TAG --plan says why. Once it names no node that does not answer, run this command again, which then names a start; until then only this start is safe: "+
+		"the highest number of the tag in your own tables, %s", leaf.ErrConflict, tag, start, add)
 }
 
 // checkCluster refuses a start below what the cluster fence holds of the tag. Its row may have
