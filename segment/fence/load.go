@@ -114,7 +114,7 @@ func (l *Load) Admit(ctx context.Context, r leaf.Range) (Held, error) {
 	}
 	if l.Before.Suspect && l.fence.cluster.isStranded() {
 		// Up to r.Lo: the other nodes hear of no end at 0, and this node may have reserved nothing of the tag.
-		return Held{}, &RegressError{r.Lo, "in an outage of the cluster fence that this node had then, the store offered a range below what that fence held"}
+		return Held{}, &RegressError{max(r.Lo, 1), "in an outage of the cluster fence that this node had then, the store offered a range below what that fence held"}
 	}
 	held, err := l.pass(ctx, r)
 	if err != nil {
