@@ -198,9 +198,8 @@ func TestLostRowAsTheTextsSay(t *testing.T) {
 	leafOK(t, with(node, "tag", "create", "order", "--step", strconv.Itoa(step), "--fixed-step")...)
 	leafOK(t, with(node, "tag", "set", "order~2of4~1000", "--max-id", "20")...) // others have taken IDs there
 	inTables := take(node, "-n", "10")
-	take(gone, "-n", strconv.Itoa(held))
 	const generously = 100_000
-	typed, highest := int64(0), int64(0)
+	typed, highest := int64(0), take(gone, "-n", strconv.Itoa(held))
 	for starts := range int64(2) { // since then, without that of the first node
 		operate(t, "sqlite:"+filepath.Join(folder, "a.db"), "DELETE FROM leaf_alloc", "DELETE FROM leaf_repair", "DELETE FROM leaf_repair_node")
 		command := dataDir(t)
