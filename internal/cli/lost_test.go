@@ -185,12 +185,7 @@ func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {
 			seen := distinct{}
 			p := serve(t, dir, settings...)
 			seen.add(t, p.ids(t, 1500))
-			known := filepath.Join(dir, "cluster") // by which the node knows that it used the database
-			for deadline := time.Now().Add(20 * time.Second); !exists(known); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("no file %s; log:\n%s", known, p.log)
-				}
-			}
+			awaitContent(t, filepath.Join(dir, "cluster"), "{") // by which the node knows that it used the database
 			p.end(t, syscall.SIGTERM)
 			for _, lost := range []string{file, file + "-wal", file + "-shm", filepath.Join(dir, "fence"), filepath.Join(dir, "fence-end")} {
 				_ = os.Remove(lost)
@@ -280,11 +275,6 @@ func TestFenceAndStoreOfSeveralLostAsTheTextsSay(t *testing.T) {
 
 // lostFile is what a refusal says to type when the file of a database is lost for good.
 var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(?: --store "([^"]+)")?, and then, for each tag, leaf tag create TAG --start NUMBER`)
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
 
 // awaitContent waits until a file has a text, which a node that runs writes.
 func awaitContent(t *testing.T, path, text string) {

@@ -69,7 +69,7 @@ func newMastersWalk(t *testing.T, seed uint64) *mastersWalk {
 	})
 	w.rule = w.draw()
 	w.follow(w.machine(), "schema", "apply")
-	w.follow(w.machine(), "tag", "create", "order", "--step", strconv.Itoa(walkStep), "--fixed-step")
+	w.create()
 	return w
 }
 
