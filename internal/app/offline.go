@@ -68,8 +68,12 @@ func newOffline(cfg config.Config, opts Options) (_ *offline, err error) {
 	default:
 		// The lock fails while a node runs here. That is no error, and nothing to wait for: the
 		// node knows its marks and guards itself. A damaged fence file is an error.
-		err := o.lock(openDir)
-		if _, locked := errors.AsType[*datadir.LockedError](err); err != nil && !locked {
+		open := openDir
+		if opts.stopped {
+			open = openDirForCommand
+		}
+		err := o.lock(open)
+		if _, locked := errors.AsType[*datadir.LockedError](err); err != nil && (!locked || opts.stopped) {
 			return nil, err
 		}
 	}

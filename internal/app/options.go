@@ -49,6 +49,7 @@ type Options struct {
 
 	makeLost     bool // leaf.db is made again where it is lost
 	withoutFence bool // a fence that is refused keeps no command from its work
+	stopped      bool // the command needs all nodes stopped
 
 	selfCheck  func()                          // of the watchdog; default: that of the engines
 	openFiles  func() uint64                   // the limit of this process, 0 for none; default: the system's

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/app"
 	"github.com/leaf-idgen/leaf/internal/audit"
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -211,6 +212,29 @@ func TestRuleThatLosesADatabase(t *testing.T) {
 	_, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"c"}})
 	wantConflict(t, err, "--lost b")
 	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{Lost: []string{"b"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRuleChangeInTheFolderOfANode: a process has the data directory, in which the command finds what the node knows: the ends of
+// ranges, and the ID that a database in place of a lost one must have. Without them the command does nothing.
+func TestRuleChangeInTheFolderOfANode(t *testing.T) {
+	long.Plain(t)
+	t.Parallel()
+	c, fresh, _, raise, _ := leaveB(t)
+	raise(1000)
+	fresh.DataDir = c.DataDir
+	dir, err := datadir.Open(c.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := &app.RuleChange{Lost: []string{"b"}}
+	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, lost)
+	wantConflict(t, err, c.DataDir, "stop them")
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, lost); err != nil {
 		t.Error(err)
 	}
 }

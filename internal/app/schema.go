@@ -44,11 +44,15 @@ func Schema(cfg config.Config, dialect string) (string, error) {
 func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *RuleChange) (report []string, err error) {
 	opts.makeLost = true                                      // that is what the error of a lost file asks for
 	opts.withoutFence = change == nil || len(change.Lost) > 0 // a fence that is refused is rebuilt from the tables of all databases
+	opts.stopped = change != nil
 	o, err := newOffline(cfg, opts)
 	if inUse, ok := errors.AsType[*inUseError](err); ok {
-		// Only the embedded database needs the lock, and no node is asked for its schema.
-		return nil, fmt.Errorf("%w: data directory %s is in use by %s. The embedded database there needs no leaf schema apply: a node makes the tables and columns that are missing at each start. "+
-			"For another database, name it with --store URL", leaf.ErrConflict, inUse.locked.Path, inUse.locked.Holder())
+		// Only the embedded database and another rule need the lock, and no node is asked for its schema.
+		do := "The embedded database there needs no leaf schema apply: a node makes the tables and columns that are missing at each start. For another database, name it with --store URL"
+		if change != nil {
+			do = "Another tag rule needs all nodes stopped: stop them, and repeat the command. If the node there is of another cluster, name as --data-dir that of a node of this one"
+		}
+		return nil, fmt.Errorf("%w: data directory %s is in use by %s. %s", leaf.ErrConflict, inUse.locked.Path, inUse.locked.Holder(), do)
 	}
 	if err != nil {
 		return nil, err
