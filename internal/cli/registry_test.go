@@ -313,12 +313,11 @@ func TestRepairFromTheClusterFence(t *testing.T) {
 			restore(t, shared[1], 1)
 			dir := dataDir(t)
 			b := serve(t, dir, append([]string{"--no-snowflake-enable"}, shared...)...)
+			b.takeUntil(t, seen, "code=regress")
 			if status, body, err := httpGet(b.addr, "/api/segment/get/leaf-segment-test"); status != 503 || !strings.Contains(body, `"code":"regress"`) {
 				t.Errorf("got %d %s, %v, want a regress", status, body, err)
 			}
-			if _, body, _ := httpGet(b.addr, "/readyz"); !strings.Contains(body, "alarm regress (leaf-segment-test): ") {
-				t.Errorf("/readyz: %s", body)
-			}
+			awaitBody(t, b, "/readyz", "alarm regress (leaf-segment-test): ")
 			leafOK(t, "tag", "repair", "leaf-segment-test", "--data-dir", dir)
 			seen.add(t, b.ids(t, 1500))
 			b.end(t, syscall.SIGTERM)
