@@ -50,7 +50,8 @@ type Config struct {
 }
 
 // ParseServers reads the form of Java's leaf.snowflake.zk.address,
-// host:port[,host:port][/chroot]. A port that is missing is 2181.
+// host:port[,host:port][/chroot]. A port that is missing is 2181. The chroot stands once, behind
+// the last server.
 func ParseServers(text string) (servers []string, chroot string, err error) {
 	hosts := text
 	if i := strings.IndexByte(text, '/'); i >= 0 {
@@ -119,9 +120,14 @@ func checkServers(servers []string) error {
 	return nil
 }
 
+// checkChroot refuses a chroot with a comma: in zk1/ids,zk2/ids all behind the first slash would be the path. A node that names
+// the servers in another order would have another one, and a registry of its own with the same worker IDs.
 func checkChroot(chroot string) error {
 	if chroot == "" {
 		return nil
+	}
+	if strings.Contains(chroot, ",") {
+		return leaf.BadField("chroot", chroot, "must have no comma: the chroot stands once, behind the last server")
 	}
 	for element := range strings.SplitSeq(strings.TrimPrefix(chroot, "/"), "/") {
 		if chroot[0] != '/' || checkElement("chroot", element) != nil {

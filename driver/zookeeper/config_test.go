@@ -23,6 +23,7 @@ func TestConfig(t *testing.T) {
 		"long name":       func(c *zookeeper.Config) { c.Name = strings.Repeat("x", 65) },
 		"relative chroot": func(c *zookeeper.Config) { c.Chroot = "ids" },
 		"double slash":    func(c *zookeeper.Config) { c.Chroot = "/a//b" },
+		"server in path":  func(c *zookeeper.Config) { c.Chroot = "/a,b:2/a" },
 		"short session":   func(c *zookeeper.Config) { c.SessionTimeout = time.Millisecond },
 		"negative watch":  func(c *zookeeper.Config) { c.AdoptWatch = -1 },
 	} {
@@ -55,7 +56,7 @@ func TestParseServers(t *testing.T) {
 			t.Errorf("ParseServers(%q) = %q, %q, %v; want %q, %q", tt.text, servers, chroot, err, tt.servers, tt.chroot)
 		}
 	}
-	for _, text := range []string{"", ",", "a:1,", "a:1/x//y"} {
+	for _, text := range []string{"", ",", "a:1,", "a:1/x//y", "a:1/ids,b:2/ids", "a:1/ids,b:2", "a/ids, b/ids"} {
 		if servers, chroot, err := zookeeper.ParseServers(text); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("ParseServers(%q) = %q, %q, %v; want ErrBadRequest", text, servers, chroot, err)
 		}

@@ -188,10 +188,21 @@ func (c Snowflake) addresses() []error {
 				}
 			}
 		} else if _, _, err := zookeeper.ParseServers(strings.Join(c.Addresses, ",")); err != nil {
-			fail(all, "must be HOST:PORT of each server, with a /chroot at the end of the last one if there is one")
+			fail(all, c.badServers())
 		}
 	}
 	return errs
+}
+
+// badServers says what is wrong with the servers of ZooKeeper. Earlier versions took all behind the first slash for the chroot, so
+// nodes may have worker IDs below it, and below the right chroot they get the same ones.
+func (c Snowflake) badServers() string {
+	const form = "must be HOST:PORT of each server, with a /chroot at the end of the last one if there is one"
+	if _, behind, _ := strings.Cut(strings.Join(c.Addresses, ","), "/"); !strings.Contains(behind, ",") {
+		return form
+	}
+	return form + ", and of no other. If nodes have run with this, they have their worker IDs from other registries, one for each order of the servers: " +
+		"stop all nodes of these before you correct it, do not declare the registry new, and start them when the longest horizon has passed"
 }
 
 // isEndpoint reports whether text is host:port, or, if allowed, a URL of one.
