@@ -18,7 +18,7 @@ type Property struct {
 
 // ParseProperties reads the text of a .properties file.
 func ParseProperties(data []byte) ([]Property, error) {
-	entries, err := parseProperties("x.properties", data)
+	entries, err := parseProperties("x.properties", propertyText(data))
 	var out []Property
 	for _, e := range entries {
 		out = append(out, Property{e.key, e.value, e.line})

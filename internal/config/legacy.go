@@ -41,11 +41,11 @@ type legacyConfig struct {
 // leaf.segment.enable or leaf.snowflake.enable means true.
 func translateProperties(path string, data []byte) (legacyConfig, error) {
 	file := filepath.Base(path)
-	entries, err := parseProperties(file, data)
+	entries, err := parseProperties(file, propertyText(data))
 	if err != nil {
 		return legacyConfig{}, err
 	}
-	t := translator{file: file, seen: map[string]property{}}
+	t := translator{file: file, seen: map[string]property{}, javaName: javaName(file, data)}
 	known := append([]string{legacyName, legacySegment, legacyURL, legacyUser, legacyPassword, legacySnowflake}, legacySnowflakeKeys...)
 	bare := make([]string, len(known))
 	for i, key := range known {
@@ -71,11 +71,25 @@ func translateProperties(path string, data []byte) (legacyConfig, error) {
 	return t.out, errors.Join(t.errs...)
 }
 
+// javaName returns leaf.name as the Java server reads it, with the blanks behind it and each byte as a letter; without the key its
+// path has the word null.
+func javaName(file string, data []byte) string {
+	entries, _ := parseProperties(file, latin1(data)) // an error is that of the same text in UTF-8
+	name := "null"
+	for _, p := range entries {
+		if p.key == legacyName {
+			name = p.value
+		}
+	}
+	return name
+}
+
 type translator struct {
-	file string
-	seen map[string]property
-	out  legacyConfig
-	errs []error
+	file     string
+	seen     map[string]property
+	javaName string
+	out      legacyConfig
+	errs     []error
 }
 
 // at returns where p stands, only the file if it is missing there.

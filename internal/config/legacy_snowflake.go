@@ -116,6 +116,11 @@ func (t *translator) zooKeeper(at, kind string) {
 		t.fail(name, "", "is missing or blank: with ZooKeeper it is a part of the path")
 		return
 	}
+	if kind == RegistryZooKeeper && name.value != t.javaName { // beside Java servers, or after them
+		t.fail(name, name.value, fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
+			"Leave the blank out, and write each letter beyond ASCII as \\uXXXX. If the Java servers keep that name, first stop all nodes that have run with this file, set snowflake.name to it, and start them when the longest horizon has passed", t.javaName))
+		return
+	}
 	t.set("snowflake.registry", at, kind)
 	t.set("snowflake.registry-address", t.at(p), servers...)
 	t.set("snowflake.name", t.at(name), name.value)

@@ -94,6 +94,11 @@ func TestLegacySnowflake(t *testing.T) {
 
 		{name: "no servers", text: on + name + "leaf.snowflake.port=8080", err: "leaf.snowflake.zk.address (leaf.properties): is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT"},
 		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "a blank behind the name", text: on + "leaf.name=com.example.leaf \nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="com.example.leaf" (leaf.properties:3): is "com.example.leaf " to the Java server, `},
+		{name: "a name in UTF-8", text: on + "leaf.name=café\nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="café" (leaf.properties:3): is "cafÃ©" to the Java server, `},
+		{name: "a name behind a mark of UTF-8", text: "\uFEFFleaf.name=leaf\n" + on + "leaf.snowflake.zk.address=zk:2181", err: `leaf.name="leaf" (leaf.properties:1): is "null" to the Java server, `},
+		{name: "a name with an escape", text: on + "leaf.name=caf\\u00e9\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{"snowflake.name": "café"}},
+		{name: "a name of a pool", text: on + "leaf.name=café \nleaf.snowflake.mode=zk_recycle\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{"snowflake.name": "café"}},
 		{name: "port", text: on + name + "leaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=eighty", err: `leaf.snowflake.port="eighty" (leaf.properties:5): must be a port from 1 to 65535`},
 		{name: "unknown mode", text: on + "leaf.snowflake.mode=redis", err: `leaf.snowflake.mode="redis" (leaf.properties:3): must be zk_normal, zk_recycle, mysql or local`},
 		{name: "no database", text: on + "leaf.snowflake.mode=mysql", err: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},

@@ -16,11 +16,10 @@ type property struct {
 
 // parseProperties reads the format of java.util.Properties: comments with # and !,
 // the separators =, : and blank, continuation lines, the escapes \t \n \r \f
-// \uXXXX. The text is UTF-8 if it is valid UTF-8, else ISO-8859-1 as Java reads
-// it. Entries come in order; a key may repeat. file is for errors only.
-func parseProperties(file string, data []byte) ([]property, error) {
+// \uXXXX. Entries come in order; a key may repeat. file is for errors only.
+func parseProperties(file, text string) ([]property, error) {
 	var out []property
-	lines := splitLines(propertyText(data))
+	lines := splitLines(text)
 	for i := 0; i < len(lines); i++ {
 		start := i
 		logical := strings.TrimLeft(lines[i], propertyBlank)
@@ -50,11 +49,17 @@ func parseProperties(file string, data []byte) ([]property, error) {
 
 const propertyBlank = " \t\f"
 
+// propertyText is UTF-8 if it is valid UTF-8, else what Java reads.
 func propertyText(data []byte) string {
 	if utf8.Valid(data) {
 		return strings.TrimPrefix(string(data), "\uFEFF")
 	}
-	runes := make([]rune, len(data)) // in ISO-8859-1 a byte is its code point
+	return latin1(data)
+}
+
+// latin1 is what Java reads: in ISO-8859-1 a byte is its code point.
+func latin1(data []byte) string {
+	runes := make([]rune, len(data))
 	for i, b := range data {
 		runes[i] = rune(b)
 	}
