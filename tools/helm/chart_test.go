@@ -260,6 +260,27 @@ func TestWorkerIDsOfARunningSet(t *testing.T) {
 	}
 }
 
+// TestNotesNameTheWorkerIDs: an operator compares the worker IDs of two StatefulSets by the notes.
+func TestNotesNameTheWorkerIDs(t *testing.T) {
+	for _, tc := range []struct {
+		v    values
+		want string
+	}{
+		{values{"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}}, "Worker IDs are 512 to 514."},
+		{values{"kind": "StatefulSet", "config": "snowflake:\n  worker-offset: 100\n"}, "Worker IDs are 100 to 102."},
+		{values{"kind": "StatefulSet", "snowflake": values{"enabled": false}}, ""},
+		{values{}, ""},
+	} {
+		_, notes, err := render(t, tc.v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(notes, tc.want) || tc.want == "" && strings.Contains(notes, "Worker IDs") {
+			t.Errorf("notes of %v do not say %q:\n%s", tc.v, tc.want, notes)
+		}
+	}
+}
+
 // TestNodesReachNodes: whatever else may ask for IDs, a node asks the others for the time (http) and takes calls for tags in strict
 // order to their owner (grpc). Those of another release on the same database are among them.
 func TestNodesReachNodes(t *testing.T) {
