@@ -81,7 +81,11 @@ func open(ctx context.Context, p Process, s *settings, without app.Without, dire
 	if err != nil {
 		return nil, nil, err
 	}
-	given := s.values()
+	return openLoaded(ctx, p, l, s.values(), without, direct...)
+}
+
+// openLoaded is open with what was loaded, and the flags that were given.
+func openLoaded(ctx context.Context, p Process, l *config.Loaded, given map[string][]string, without app.Without, direct ...string) (manage.Backend, func() error, error) {
 	if err := checkEndpoint(l, given); err != nil {
 		return nil, nil, err
 	}

@@ -177,6 +177,16 @@ func (s *settings) load(p Process) (*config.Loaded, error) {
 	return config.Load(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File, Command: true})
 }
 
+// loadAlive is load for what ends a node that does not answer. It reads no more than which node that is: what else is wrong by
+// now does not concern a node that has started, which goes on with the configuration that it has.
+func (s *settings) loadAlive(p Process) (*config.Loaded, error) {
+	l, _ := config.LoadSome(config.Input{Flags: s.values(), Environ: p.Environ, File: s.File}, "data-dir", "endpoint")
+	if l.Endpoint == "" && l.DataDir != "" {
+		return l, nil
+	}
+	return s.load(p)
+}
+
 // loadClient is load for a client of nodes.
 func (s *settings) loadClient(p Process) (*config.Loaded, error) {
 	keys := append(slices.Collect(maps.Keys(clientHelp)), "auth.token")

@@ -31,13 +31,25 @@ func (statusCmd) Help() string {
 
 LASTS is how long a tag is served if the database does not answer from now on: its stock divided by its rate, the IDs per second of the last one to two segment.sync-interval. A dash: no ID was taken meanwhile. A node that is asked for more IDs makes longer ranges by itself.
 
-What restarts a node by its health asks with --alive. A node without its database, or one that waits for a worker ID, is not ready, and a restart is no cure.
+What restarts a node by its health asks with --alive. A node without its database, or one that waits for a worker ID, is not ready, and a restart is no cure. Nor does a configuration that is wrong by now count: of it, --alive reads data-dir and endpoint alone.
 
 Exit codes:
   0  ready: one of the modes issues IDs, or the one that --mode names; with --alive, the node answers
   1  not ready, or another failure
   2  command line or configuration wrong
   4  node not reachable`
+}
+
+// open is that of nodeFlags, but for a health check that ends the node.
+func (c *statusCmd) open(ctx context.Context, p Process) (manage.Backend, func() error, error) {
+	if !c.Alive {
+		return c.nodeFlags.open(ctx, p)
+	}
+	l, err := c.Settings.loadAlive(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return openLoaded(ctx, p, l, c.Settings.values(), nil)
 }
 
 // Run shows the state of the running node.

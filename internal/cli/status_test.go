@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,10 @@ func TestHealthCheck(t *testing.T) {
 	}
 	if code, errs := runLeaf(t, "status", "--quiet", "--alive", "--data-dir", dir); code != 0 || errs != "" {
 		t.Errorf("alive: exit code %d, %s", code, errs)
+	}
+	gone := filepath.Join(t.TempDir(), "gone.yaml") // since the node has started, which goes on with what it has
+	if code, errs := runLeaf(t, "status", "--quiet", "--alive", "--data-dir", dir, "--config", gone); code != 0 || errs != "" {
+		t.Errorf("alive, beside a configuration that cannot be read: exit code %d, %s", code, errs)
 	}
 	p.end(t, syscall.SIGTERM)
 }
