@@ -33,10 +33,14 @@ func prepareEmbedded(dbs *databases, dir *datadir.Dir, mark func(tag string) fen
 	defer cancel()
 	store := dbs.stores[0]
 	fresh, err := isFresh(ctx, store, dir)
-	if err != nil {
-		return fmt.Errorf("prepare the embedded database: %w", err)
+	if err == nil {
+		err = store.Bind(ctx, dbs.router.Binding(0))
 	}
-	if err := store.Bind(ctx, dbs.router.Binding(0)); err != nil {
+	if _, other := errors.AsType[*segment.ClusterError](err); other {
+		err = fmt.Errorf("%w: %w. %s is not the file that this node had: it was exchanged, or lost and made again by snowflake mode alone. Put that one back, never a backup. "+
+			"If it is lost for good, move the present file with its -wal and -shm to another folder, start the node again, and do what it says then", leaf.ErrConflict, err, dbs.file)
+	}
+	if err != nil {
 		return fmt.Errorf("prepare the embedded database: %w", err)
 	}
 	m := mark(demoTag)

@@ -133,4 +133,13 @@ func TestLostEmbeddedFileIsMadeBySnowflakeMode(t *testing.T) {
 	if _, ok := errors.AsType[*segment.ClusterError](err); !ok {
 		t.Errorf("start of segment mode on the file that was made again: %v; want a ClusterError", err)
 	}
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "move the present file with its -wal and -shm to another folder, start the node again, and do what it says then") {
+		t.Errorf("start of segment mode on the file that was made again: %v; want a conflict that says what to do", err)
+	}
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Rename(filepath.Join(c.DataDir, "leaf.db"+end), filepath.Join(t.TempDir(), "leaf.db"+end))
+	}
+	if _, err := app.New(c, app.Options{}); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "run leaf schema apply --data-dir") {
+		t.Errorf("start without the file: %v; want a conflict that says how to make it", err)
+	}
 }
