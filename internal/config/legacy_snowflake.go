@@ -141,6 +141,7 @@ func (t *translator) workers(at string) {
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
 		entries = append(entries, fmt.Sprintf("%s=%d", address, *byAddress[address]))
 	}
+	t.note(t.seen[legacyMode], "gives this node the worker ID of the fork's node with the same ip:port: stop that one before, because nothing watches it, and both would issue the same IDs")
 	t.set("snowflake.registry", at, RegistryStatic)
 	t.set("snowflake.worker-map", t.at(p), entries...)
 }
