@@ -118,7 +118,7 @@ func (t *translator) zooKeeper(at, kind string) {
 	}
 	if kind == RegistryZooKeeper && name.value != t.javaName { // beside Java servers, or after them
 		t.fail(name, name.value, fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
-			"Leave the blank out, and write each letter beyond ASCII as \\uXXXX. If the Java servers keep that name, first stop all nodes that have run with this file, set snowflake.name to it, and start them when the longest horizon has passed", t.javaName))
+			"Leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM). If the Java servers keep that name, first stop all nodes that have run with this file, set snowflake.name to it, and start them when the longest horizon has passed", t.javaName))
 		return
 	}
 	t.set("snowflake.registry", at, kind)
