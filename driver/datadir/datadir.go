@@ -37,7 +37,8 @@ func (e *LockedError) Holder() string {
 }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("data directory %s is in use by %s; stop it first. A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one, and another static worker ID if it has one", e.Path, e.Holder())
+	return fmt.Sprintf("data directory %s is in use by %s; stop it first. A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one (--store %q if that has none), and another static worker ID if it has one",
+		e.Path, e.Holder(), "sqlite:"+filepath.Join(e.Path, "leaf.db"))
 }
 
 // Dir is an open, locked folder. Its methods are safe for concurrent use on

@@ -203,7 +203,7 @@ func TestSecondProcessOnOneDataDirectoryIsRefused(t *testing.T) {
 	if !ok || exit.ExitCode() != 5 {
 		t.Errorf("got %v, want exit code 5", err)
 	}
-	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "A second node repeats IDs unless it has a --data-dir of its own, the same --store"} {
+	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one (--store " + strconv.Quote("sqlite:"+filepath.Join(dir, "leaf.db")) + " if that has none)"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("got %q, want it to contain %q", out, want)
 		}
