@@ -162,7 +162,7 @@ func (m *Masters) End(i int, maxID int64) int64 {
 // What a repair adds is too little, because it adds numbers of a row: the IDs of N of them lie up to
 // len(Stores)*(N+Block) apart.
 func (m *Masters) Generously() string {
-	return fmt.Sprintf("plus %d times the sum of one block, %d, three times "+LargestRange+", and "+OfClients+given+"; numbers cost nothing, so add generously", len(m.Stores), m.Block)
+	return fmt.Sprintf("plus %d times the sum of one block, %d, three times "+LargestRange+", and "+OfClients+" ("+givenNumber+"; "+fmt.Sprintf(givenToRow, len(m.Stores))+"); numbers cost nothing, so add generously", len(m.Stores), m.Block)
 }
 
 // StartOfNodes is segment.StartOfNodes for a tag in several databases.

@@ -304,11 +304,17 @@ const Margin = "three times " + LargestRange + ", plus " + OfClients + given
 const OfClients = "what clients hold in caches, batches and open transactions, have lost in calls that failed, and have skipped in a sequence"
 
 // given is the number that IDs go on above although no table has one of them yet.
-const given = " (if the tag was given a higher number since, by --start, --above or max_id, begin with that one)"
+const given = " (" + givenNumber + ")"
+
+const givenNumber = "if the tag was given a higher number since, by --start, --above or max_id, begin with that one"
+
+// givenToRow says which ID stands for a number that was typed for a row of a tag in several databases. The IDs of the row go on less
+// than K blocks beside K times the number, and K is in the row's name.
+const givenToRow = "multiply one that was given to a row by the number behind its \"of\", such as %d in TAG~1of%[1]d~1000"
 
 // AboveAll says with what an operator makes a row again of which no node and no database knows any more: the
 // options, without which a tag in strict order would be in plain order, and a number above all that were issued.
-const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus " + Margin + "; for a tag in several databases, add all this and one block once for each of them; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
+const AboveAll = "the options that the tag had, such as --order strict, and as NUMBER the highest ID of the tag in your own tables, plus " + Margin + "; for a tag in several databases, add all this and one block once for each of them, and multiply a number that was given to a row of it by the number behind its \"of\"; the rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are tags with --order strict --fixed-step"
 
 // generously is what an operator gives for the highest number that is found.
 const generously = "that number plus " + Margin + "; numbers cost nothing, so add generously"

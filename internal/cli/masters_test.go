@@ -222,6 +222,35 @@ func TestLostRowAsTheTextsSay(t *testing.T) {
 	}
 }
 
+// TestLostRowThatWasGivenANumber: a row is moved on, and its database is lost before a table has an ID from there. The number that was
+// typed is one of the row, and its IDs are twice as high. The row is made again on a machine that knows nothing, as the text says.
+func TestLostRowThatWasGivenANumber(t *testing.T) {
+	t.Parallel()
+	folder, node, command := t.TempDir(), dataDir(t), dataDir(t)
+	with := func(dir string, words ...string) []string {
+		return append(words, "--store", "a=sqlite:"+filepath.Join(folder, "a.db"), "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order=a,b*1000", "--data-dir", dir)
+	}
+	const row, step, typed = "order~1of2~1000", 1000, 1_000_000
+	leafOK(t, with(node, "schema", "apply")...)
+	leafOK(t, with(node, "tag", "create", "order", "--step", strconv.Itoa(step), "--fixed-step")...)
+	leafOK(t, with(node, "tag", "set", row, "--max-id", strconv.Itoa(typed))...)
+	issued, err := strconv.ParseInt(strings.TrimSpace(leafOK(t, with(node, "next", "order")...)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operate(t, "sqlite:"+filepath.Join(folder, "a.db"), "DELETE FROM leaf_alloc", "DELETE FROM leaf_repair", "DELETE FROM leaf_repair_node")
+
+	says := leafFails(t, regexp.MustCompile(`(?s)is not there. If it was lost (.* begin with that one.*)`), with(command, "tag", "create", "order")...)
+	begin := int64(typed)
+	if m := regexp.MustCompile(`multiply one that was given to a row by the number behind its "of", such as (\d+) in TAG~1of(\d+)~1000`).FindStringSubmatch(says); m != nil && m[1] == m[2] {
+		begin *= 2
+	}
+	start := begin + 2*(1000+3*step*2+1) // of two starts, and of the one ID that no table has
+	if start <= issued {
+		t.Errorf("start at %d by the text, and ID %d was handed out: %s", start, issued, says)
+	}
+}
+
 // TestLostRowBesideAnUnusedOne: nodes have taken IDs of a tag from one of its databases only, and that one is lost. The row in the other
 // database is as leaf tag create has made it, and does not show that there were IDs. The command, on a machine that knows nothing, takes
 // the lost row for none that was never made.
