@@ -88,28 +88,43 @@ func TestEmbeddedDatabaseAsTheDocumentSays(t *testing.T) {
 	}
 }
 
-// TestCommandWithAnEmptyStore: a template has lost the value of LEAF_STORE. A command makes no embedded database then, in which tags
-// begin at 1. One that a node carries out needs no store.
+// TestCommandWithAnEmptyStore: a template has lost the value of what leads to the database of the nodes. A command makes no embedded
+// database then, in which tags begin at 1. One that a node carries out needs no store.
 func TestCommandWithAnEmptyStore(t *testing.T) {
 	t.Parallel()
-	dir := dataDir(t)
+	dir, home := dataDir(t), t.TempDir()
+	noStores := filepath.Join(home, "leaf.yaml")
+	if err := os.WriteFile(noStores, []byte("store: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	try := func(variable, command string) (code int, stderr string) {
 		var out, errs bytes.Buffer
 		code = cli.Run(t.Context(), cli.Process{
-			Args: append(strings.Fields(command), "--data-dir", dir), Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + t.TempDir(), patient, variable},
+			Args: strings.Fields(command), Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + home, patient, variable},
 		})
 		return code, errs.String()
 	}
-	for _, variable := range []string{"LEAF_STORE=", "LEAF_STORE_FILE="} {
+	in := " --data-dir " + dir
+	for _, lost := range []struct{ variable, flags, key string }{
+		{"LEAF_STORE=", in, "LEAF_STORE"},
+		{"LEAF_STORE_FILE=", in, "LEAF_STORE_FILE"},
+		{"LEAF_STORE= ; ", in, "store (LEAF_STORE)"},
+		{"LEAF_CONFIG=", in, "LEAF_CONFIG"},
+		{"LEAF_CONFIG=" + noStores, in, "store (leaf.yaml:1)"},
+		{"LEAF_DATA_DIR=", "", "LEAF_DATA_DIR"},
+	} {
 		for _, command := range []string{"next order", "tag create order", "tag list", "schema apply", "worker list"} {
-			code, stderr := try(variable, command)
-			if _, err := os.Stat(filepath.Join(dir, "leaf.db")); code != 2 || !strings.Contains(stderr, strings.TrimSuffix(variable, "=")+": must not be empty") || err == nil {
-				t.Errorf("leaf %s with %s: exit code %d, %s; leaf.db: %v", command, variable, code, stderr, err)
+			code, stderr := try(lost.variable, command+lost.flags)
+			if code != 2 || !strings.Contains(stderr, lost.key+": must not be empty") {
+				t.Errorf("leaf %s with %s: exit code %d, %s", command, lost.variable, code, stderr)
 			}
 		}
 	}
+	if _, err := os.Stat(filepath.Join(dir, "leaf.db")); err == nil {
+		t.Error("a command has made leaf.db")
+	}
 	serve(t, dir, "--no-snowflake-enable")
-	if code, stderr := try("LEAF_STORE=", "tag list"); code != 0 {
+	if code, stderr := try("LEAF_STORE=", "tag list"+in); code != 0 {
 		t.Errorf("leaf tag list beside a node: exit code %d, %s", code, stderr)
 	}
 }

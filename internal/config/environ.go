@@ -103,14 +103,27 @@ func otherFolder(file, env []setting, flags map[string][]string) error {
 		"Give both the folder that has the files of this node; the container image of Leaf sets the variable to a folder of its volume /data", was.values[0], was.source)}
 }
 
-// EmptyStore returns why a command must not work on an embedded database: LEAF_STORE, or LEAF_STORE_FILE, is empty, and nothing else
-// sets the store. A template or a secret has lost its value, most likely, and the command would issue or create what the nodes have. nil
-// if neither is empty. A command that asks a node needs no store.
+// EmptyStore returns why a command must not work on an embedded database: a variable that could lead to the database of the nodes is
+// empty, and nothing else takes its place, or the list of stores is. A template or a secret has lost its value, most likely, and the
+// command would issue or create what the nodes have. A command that asks a node needs no store.
 func (l *Loaded) EmptyStore(environ []string) error {
+	const limit = "must not be empty: with the default, the command works on an embedded database of its own, and not on that of the nodes; remove it if the default is meant"
+	var leads []string
+	if l.File == "" {
+		leads = append(leads, envConfig)
+	}
 	for _, k := range Keys() {
-		if cmp.Or(k.content, k.Name) == "store" && !l.IsSet("store") && slices.Contains(environ, k.Env()+"=") {
-			return &Error{Key: k.Env(), Limit: "must not be empty: with the default, the command works on an embedded database of its own, and not on that of the nodes; remove it if the default is meant"}
+		if name := cmp.Or(k.content, k.Name); (name == "store" || name == "data-dir") && !l.IsSet(name) {
+			leads = append(leads, k.Env())
 		}
+	}
+	for _, name := range leads {
+		if slices.Contains(environ, name+"=") {
+			return &Error{Key: name, Limit: limit}
+		}
+	}
+	if l.IsSet("store") && len(l.Stores) == 0 {
+		return &Error{Key: "store", Source: l.sources["store"], Limit: limit}
 	}
 	return nil
 }
