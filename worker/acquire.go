@@ -180,7 +180,8 @@ func (h *Holder) fromFile(f *file) (Record, bool) {
 // refused notes a failed attempt and raises its alarm.
 func (h *Holder) refused(err error) {
 	h.counters.refusals.Add(1)
-	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull)) && !errors.Is(err, errNoneReturns) {
+	returns := h.info.Kind == Leased && !errors.Is(err, errNoneReturns) // a fixed number stays with its owner
+	if h.cfg.Standby && (errors.Is(err, ErrTaken) || errors.Is(err, ErrFull) && returns) {
 		h.set(Standby, err)
 		h.cfg.Alarms.Clear(leaf.AlarmClaim, alarmSubject)
 		return

@@ -85,6 +85,25 @@ func TestStandbyForANumberThatDoesNotReturn(t *testing.T) {
 			}
 		})
 	})
+	t.Run("the registry counts up, and is past the range", func(t *testing.T) {
+		run(t, worker.Fixed, func(w *world) {
+			n := w.node("a", func(c *worker.Config) { c.Standby = true })
+			if err := n.start(usedUp{worker.NewPool(w.records)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if text := n.alarms.has(leaf.AlarmClaim); !strings.Contains(text, "the next number is 4") {
+				t.Errorf("alarm %q, status %+v", text, n.Status())
+			}
+		})
+	})
+}
+
+// usedUp is a registry of fixed numbers that has given all of them.
+type usedUp struct{ worker.Registry }
+
+func (usedUp) Claim(context.Context, worker.Request) (worker.Record, error) {
+	return worker.Record{}, fmt.Errorf("%w: the next number is 4", worker.ErrFull)
 }
 
 // garbled is a registry that cannot read the record of the claimer's identity.
