@@ -46,15 +46,18 @@ func TestSuspicionOutlivesTheFence(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		next fence.Cluster
+		lost string // a file that an alarm says to delete
 	}{
-		{"none", nil},
-		{"a new one", memory.NewFence()},
+		{"none", nil, ""},
+		{"a new one", memory.NewFence(), ""},
+		{"a new one, and nothing says what was before", memory.NewFence(), "cluster-fence"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDisk()
 				s, _, _ := offeredBelow(t, d)
 				killed := d.copy()
+				delete(killed.files, c.lost)
 				delete(killed.files, "recent.json") // the first process latches a tag that it preloads
 				node(t, s, killed, degraded(c.next, nil))
 				synctest.Wait()
@@ -105,7 +108,9 @@ func TestSuspicionOutlivesTheFenceOnAllNodes(t *testing.T) {
 					}
 					return fenced(name, next, nil)
 				}
+				d.set(func(d *disk) { delete(d.files, "recent.json") }) // it loads nothing before both are on the list, under one fence if there is one
 				a, other := node(t, s, d.copy(), of("a")), node(t, s, nil, of("c"))
+				time.Sleep(5 * time.Second)
 				_, err = a.Next(t.Context(), "order")
 				wantErr(t, err, leaf.ErrRegress)
 				time.Sleep(5 * time.Second)

@@ -24,7 +24,7 @@ type state struct {
 	Space   string `json:"space"`  // incarnation that the marks were last merged into, "" if none
 	Merged  bool   `json:"merged"` // no range was taken without the cluster fence since then
 
-	Stranded bool `json:"stranded,omitempty"` // there are suspects that an incarnation before Space has shown, see suspect
+	Stranded bool `json:"stranded,omitempty"` // there are suspects that an incarnation before Space has shown, as far as the file can say: see suspect
 }
 
 func readState(disk Disk, node string) (state, error) {
@@ -50,7 +50,7 @@ func (c *cluster) remember(s state) error {
 	cfg := &c.fence.cfg
 	s.File, s.Version, s.Node = "leaf-cluster-fence", stateVersion, cfg.Node
 	was := c.knows()
-	s.Stranded = c.fence.hasSuspects() && (was.Stranded || was.Space != "" && was.Space != s.Space)
+	s.Stranded = c.fence.hasSuspects() && (was.Stranded || was.Space != s.Space)
 	if was == s {
 		return nil
 	}
