@@ -37,6 +37,10 @@ type Config struct {
 	// would disappear.
 	Lease time.Duration
 
+	// Several says that it is one of several databases of a node, for texts: a command that makes the tables must know all of
+	// them. Bind says it, too.
+	Several bool
+
 	// Logger receives what the database drivers want to say, at debug level, and what
 	// is left out of a list of nodes. nil: discarded. Errors are returned, not logged.
 	Logger *slog.Logger
@@ -127,7 +131,7 @@ var (
 //	sqlite:path                                          also sqlite:///path
 //
 // What a PostgreSQL URL leaves out is taken from libpq's environment variables
-// and password file.
+// and password file. Variables that set something of a session, such as PGOPTIONS, are an error.
 func Open(url string, cfg Config) (*Store, error) {
 	t, err := parse(url)
 	if err != nil {

@@ -69,6 +69,7 @@ func openStore(url string, c config.Config, log *slog.Logger) (store, error) {
 		ConnectTimeout: c.ConnectTimeout,
 		MaxConns:       int(c.Segment.MaxLoads) + spareConns,
 		Lease:          c.Snowflake.Lease,
+		Several:        len(c.Stores) > 1,
 		Logger:         log,
 	})
 	if err != nil {

@@ -156,6 +156,19 @@ func TestLostStoreOfSeveralMadeElsewhere(t *testing.T) {
 	seen.add(t, p.ids(t, 1500))
 }
 
+// TestWorkersOfALostStoreOfSeveral: the command knows no tag rule, and the first of several databases has no tables. With that one
+// alone, leaf schema apply would make it the only database of another cluster.
+func TestWorkersOfALostStoreOfSeveral(t *testing.T) {
+	t.Parallel()
+	files := t.TempDir()
+	first := "sqlite:" + filepath.Join(files, "east.db")
+	operate(t, first, "CREATE TABLE other (id int)")
+	_, text := runLeaf(t, "worker", "list", "--data-dir", dataDir(t), "--store", "east="+first, "--store", "west=sqlite:"+filepath.Join(files, "west.db"))
+	if !strings.Contains(text, "run, with the settings of this node: leaf schema apply") {
+		t.Errorf("leaf worker list beside a database without tables: %s", text)
+	}
+}
+
 // TestFenceAndDatabaseLostAsTheTextsSay: the fence files and the database are lost together. Whichever command
 // the operator begins with, and however the texts lead to one another, they come to an end, and no ID repeats.
 func TestFenceAndDatabaseLostAsTheTextsSay(t *testing.T) {
