@@ -24,11 +24,11 @@ func regressAlarm(tag, text string) leaf.Alarm {
 
 // latchedAlarm is for a tag that was latched when the process started.
 func latchedAlarm(tag string, m fence.Mark) leaf.Alarm {
-	text := fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High)
 	if m.Rebuilt {
-		text = fmt.Sprintf("the fence file of this node was rebuilt; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges; if a backup was loaded into the database since then, or it lost commits, this node counts as one that is gone with its data directory", tag)
+		text := fmt.Sprintf("the fence file of this node was rebuilt; the tag is latched until repaired: this node does not know up to which number of tag %q it took ranges; if a backup was loaded into the database since then, or it lost commits, this node counts as one that is gone with its data directory", tag)
+		return leaf.Alarm{Code: leaf.AlarmRegress, Subject: tag, Text: text, Do: askAllNodesForAll}
 	}
-	return regressAlarm(tag, text)
+	return regressAlarm(tag, fmt.Sprintf("store went backwards before this start; the tag is latched until repaired: this node holds numbers of tag %q up to %d", tag, m.High))
 }
 
 // withoutRanges is a max_id with which a row waits for a repair. A Java server takes ranges from any row, and no repair asks it.
@@ -43,9 +43,16 @@ const anotherTag = "create another tag; if it has a format, give that other lett
 
 // askAllNodes is what to do about a max_id that is lost, or too low. A node keeps what it has reserved in its
 // data directory only: when the directory is lost, no other node knows these numbers.
-const askAllNodes = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
-	"Rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are repaired together: leaf sequence repair NAME, with a cluster fence leaf sequence repair NAME --all. " +
-	"If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
+const askAllNodes = askForTag + "leaf sequence repair NAME, with a cluster fence leaf sequence repair NAME --all. " + askWithout
+
+// askAllNodesForAll is askAllNodes where only one node knows that its tags are latched.
+const askAllNodesForAll = askForTag + "leaf sequence repair NAME --all, because another node does not know which rows this one has latched. " + askWithout
+
+const (
+	askForTag = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
+		"Rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are repaired together: "
+	askWithout = "If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
+)
 
 func rowAlarm(tag string, err error) leaf.Alarm {
 	do := CorrectRow

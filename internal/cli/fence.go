@@ -36,7 +36,7 @@ func (c *fenceRebuildCmd) Run(ctx context.Context, p Process) error {
 		fmt.Fprintf(p.Stdout, "The fence file is made anew. The database has no tag. For each tag that it had, run leaf tag create TAG --start NUMBER, with %s. Then start the node.\n", segment.AboveAll)
 		return nil
 	}
-	fmt.Fprintf(p.Stdout, "The fence file is made anew. Start the node. It issues no ID of these %d tags before each was repaired: see leaf tag repair --help. If a backup was loaded into the database since the node took ranges, or it lost commits, the node counts as one that is gone with its data directory: then each repair needs --above\n", len(tags))
+	fmt.Fprintf(p.Stdout, "The fence file is made anew. Start the node. It issues no ID of these %d tags before each was repaired: see leaf tag repair --help; the rows of a sequence are repaired together: leaf sequence repair NAME --all. If a backup was loaded into the database since the node took ranges, or it lost commits, the node counts as one that is gone with its data directory: then each repair needs --above\n", len(tags))
 	for _, tag := range tags {
 		fmt.Fprintln(p.Stdout, tag)
 	}

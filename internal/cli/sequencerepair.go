@@ -28,7 +28,7 @@ func (sequenceRepairCmd) Help() string {
 
 Start the nodes that are stopped, and run this command once, on any one node. If it is interrupted or fails, run it again. See leaf tag repair --help for what to do when a node does not answer.
 
-A node does not know which rows other nodes have latched when all nodes use one cluster fence: then use --all.`
+A node does not know which rows other nodes have latched when all nodes use one cluster fence, nor those of a node whose fence file was rebuilt: then use --all.`
 }
 
 // Run repairs the rows of a sequence, part by part.

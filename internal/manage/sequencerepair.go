@@ -16,8 +16,10 @@ const repairPart = 64
 
 // Rows that a repair of a sequence repairs.
 const (
-	RowsLatched = "latched" // as far as the node knows that carries it out: where all use one cluster fence, only its own latches
-	RowsAll     = "all"     // a row that no node has latched can be behind, too, after a restored backup
+	// RowsLatched are the rows that are latched as far as the node knows that carries it out (where all use one cluster fence, only
+	// its own latches), and those whose max_id waits for a repair.
+	RowsLatched = "latched"
+	RowsAll     = "all" // a row that no node has latched can be behind, too, after a restored backup
 )
 
 // SequenceRepair is what was done with a part of a sequence's rows.
@@ -113,7 +115,9 @@ func (q RepairSequence) choose(there map[string]segment.Row, alloc *segment.Allo
 	part := SequenceRepair{Rows: []RowRepair{}}
 	for section := q.From; section < sequence.Sections; section++ {
 		name := sequence.RowName(q.Name, section)
-		if _, ok := there[name]; !alloc.Mark(name).Latched && (q.Rows == RowsLatched || !ok) {
+		row, ok := there[name]
+		needed := alloc.Mark(name).Latched || row.MaxID < 0
+		if !needed && (q.Rows == RowsLatched || !ok) {
 			continue
 		}
 		if len(part.Rows) == repairPart {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/sequence"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // latchedSequence is a sequence on two nodes, which have latched its first rows, the last of them without a row.
@@ -209,6 +211,82 @@ func TestCreateSequenceAfterARestore(t *testing.T) {
 		q.Start = 7100
 		if got, err := manage.Ask(t.Context(), b, q); err != nil || got.Rows != sequence.Sections {
 			t.Errorf("--start %d: %+v, %v", q.Start, got, err)
+		}
+	})
+}
+
+// TestRepairSequenceBelowZero: rows that an administrator has put back with -1, as the alarm says, wait for a repair, and no node
+// has a range of one of them, so none has latched it. The command that the alarm names repairs them, too, or says what it needs.
+func TestRepairSequenceBelowZero(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _, b := latchedSequence(t, 1)
+		back := sequence.RowName("chat", 7)
+		s.Put(segment.Row{Tag: back, MaxID: -1, Step: 100, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}})
+		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}
+		if _, err := manage.Ask(t.Context(), b, q); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "(--above)") {
+			t.Errorf("a row with -1 of which no node knows: %v", err)
+		}
+		q.Above = 9000
+		repairAll(t, b, q, false)
+		if row, err := s.Lookup(t.Context(), back); err != nil || row.MaxID != 9001 {
+			t.Errorf("%+v, %v, want 9001", row, err)
+		}
+	})
+}
+
+// rebuiltNode starts an engine whose fence files were made anew with one tag, and returns it and what its alarm of the tag says.
+func rebuiltNode(t *testing.T, s *memory.Store, tag string) (*segment.Allocator, leaf.Alarm) {
+	t.Helper()
+	dir, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Replace("fence", []byte("spoilt\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.Rebuild(dir, dir.NodeID(), map[string]int64{tag: 101}); err != nil {
+		t.Fatal(err)
+	}
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: s}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make(firstAlarm, 1)
+	a := start(t, router, dir, segment.Config{NodeID: dir.NodeID(), FixedStep: true, LoadTimeout: time.Second, Alarms: said})
+	return a, <-said
+}
+
+// firstAlarm keeps the first alarm that was raised.
+type firstAlarm chan leaf.Alarm
+
+func (f firstAlarm) Raise(a leaf.Alarm) {
+	select {
+	case f <- a:
+	default:
+	}
+}
+
+func (firstAlarm) Clear(string, string) {}
+
+// TestRepairSequenceAfterARebuiltFence: a node that has lost its fence latches all rows. No other node knows of that, and the
+// alarm says: on any one node. So it names the command that repairs every row.
+func TestRepairSequenceAfterARebuiltFence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New()
+		row := sequence.RowName("chat", 0)
+		s.Put(segment.Row{Tag: row, MaxID: 101, Step: 100, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}})
+		_, b := node(t, s, nil)
+		rebuilt, says := rebuiltNode(t, s, row)
+		time.Sleep(10 * time.Second)
+		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}
+		if strings.Contains(says.Do, "leaf sequence repair NAME --all") && !strings.Contains(says.Do, "leaf sequence repair NAME, ") {
+			q.Rows = manage.RowsAll
+		}
+		repairAll(t, b, q, false)
+		if rebuilt.Mark(row).Latched {
+			t.Errorf("the row is latched after what the alarm says was done on the other node: %s", says.Do)
 		}
 	})
 }

@@ -53,6 +53,16 @@ func node(t *testing.T, s manage.Store, fence *silentFence) (*segment.Allocator,
 	if fence != nil {
 		c.ClusterFence = fence
 	}
+	a := start(t, router, dir, c)
+	return a, manage.On(site{catalog: &manage.Catalog{
+		Stores: []manage.Store{s}, Router: router, Timeout: 5 * time.Second, Mark: a.Mark, ClusterEnd: a.ClusterEnd,
+		Engine: func(context.Context) (*segment.Allocator, error) { return a, nil }, TagChanged: a.Refresh,
+	}})
+}
+
+// start starts an engine, which is closed with its data directory.
+func start(t *testing.T, router *segment.Router, dir *datadir.Dir, c segment.Config) *segment.Allocator {
+	t.Helper()
 	a, err := segment.New(router, dir, c)
 	if err != nil {
 		t.Fatal(err)
@@ -65,10 +75,7 @@ func node(t *testing.T, s manage.Store, fence *silentFence) (*segment.Allocator,
 			t.Error(err)
 		}
 	})
-	return a, manage.On(site{catalog: &manage.Catalog{
-		Stores: []manage.Store{s}, Router: router, Timeout: 5 * time.Second, Mark: a.Mark, ClusterEnd: a.ClusterEnd,
-		Engine: func(context.Context) (*segment.Allocator, error) { return a, nil }, TagChanged: a.Refresh,
-	}})
+	return a
 }
 
 // TestCreateBelowTheClusterFence: the row of a tag vanished, and a node that never served it
