@@ -30,6 +30,9 @@ func WithFaults(c Config, faults func(driver.Connector) driver.Connector) Config
 // EnterGroup prepares a session of MySQL or MariaDB that may lead into a group.
 var EnterGroup = enterGroup
 
+// ChecksRows reports whether a server with this version obeys CHECK.
+var ChecksRows = checksRows
+
 // RepeatsMySQL reports whether a transaction is repeated after an error of MySQL.
 func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }
 

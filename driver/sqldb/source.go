@@ -65,9 +65,16 @@ func (s *Source) Counters(ctx context.Context, names ...string) (all []takeover.
 	if err != nil {
 		return nil, err
 	}
+	unchecked, err := s.unchecked(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
 	for i := range all {
 		c := &all[i]
 		c.From = s.store.Redacted()
+		if unchecked != "" {
+			c.Unchecked, c.Stop = unchecked, nil
+		}
 		if c.Problem == "" && (c.End < 0 || c.End > segment.MaxMaxID || c.Filled > segment.MaxMaxID) {
 			c.Problem = fmt.Sprintf("its numbers end at %d, outside of 0 to %d", max(c.End, c.Filled), int64(segment.MaxMaxID))
 		}
@@ -195,6 +202,33 @@ func after(n int64) int64 {
 		return -1
 	}
 	return n + 1
+}
+
+// unchecked returns the version of the server if the statements of stopRow are of no use there:
+// it takes a CHECK, and ignores it.
+func (s *Source) unchecked(ctx context.Context, conn *sql.Conn) (version string, err error) {
+	if s.postgres() || s.kind == "autoincrement" {
+		return "", nil
+	}
+	if _, err := queryRow(ctx, conn, "SELECT VERSION()", nil, []any{&version}); err != nil {
+		return "", err
+	}
+	if checksRows(version) {
+		return "", nil
+	}
+	return version, nil
+}
+
+// checksRows reports whether a server of this version of MySQL, MariaDB or TiDB, which has a
+// version of MySQL's, obeys CHECK.
+func checksRows(version string) bool {
+	since := []int{8, 0, 16}
+	if strings.Contains(version, "MariaDB") {
+		since = []int{10, 2, 1}
+	}
+	v := make([]int, len(since))
+	_, err := fmt.Sscanf(strings.TrimPrefix(version, "5.5.5-"), "%d.%d.%d", &v[0], &v[1], &v[2])
+	return err == nil && slices.Compare(v, since) >= 0
 }
 
 // stopRow returns the statement that lets the database refuse a row whose column would reach a

@@ -1,8 +1,10 @@
 package sqldb_test
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -184,6 +186,65 @@ func TestStopRows(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckIsIgnored: where the server ignores CHECK, no plan shows one as what stops the service.
+func TestCheckIsIgnored(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"5.6.51": false, "5.7.44-log": false, "8.0.15": false, "8.0.16": true, "8.0.36-0ubuntu0.22.04.1": true, "8.4.3": true, "9.7.0": true,
+		"5.5.68-MariaDB": false, "10.1.48-MariaDB": false, "10.2.0-MariaDB": false, "10.2.1-MariaDB": true, "10.11.6-MariaDB-0+deb12u1": true,
+		"5.5.5-10.1.48-MariaDB": false, "5.5.5-10.11.6-MariaDB": true, "5.7.25-TiDB-v6.5.0": false, "8.0.11-TiDB-v8.5.0": false, "": false, "unknown": false,
+	} {
+		if got := sqldb.ChecksRows(version); got != want {
+			t.Errorf("%q: obeys CHECK: %v, want %v", version, got, want)
+		}
+	}
+	for name, database := range sourceServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			execAll(t, d.Open(t), tinyidTable, "INSERT INTO tiny_id_info (id, biz_type, max_id) VALUES (1, 'order', 7)")
+			old := &seam{trip: func(string, bool) {}, answer: func(query string, rows driver.Rows) driver.Rows {
+				if query != "SELECT VERSION()" {
+					return rows
+				}
+				_ = rows.Close()
+				return &oneText{text: "5.7.44-log"}
+			}}
+			s, err := sqldb.OpenSource("tinyid", d.URL(), sqldb.WithFaults(sqldb.Config{ConnectTimeout: 5 * time.Second}, old.below))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			want := "5.7.44-log"
+			if name == "PostgreSQL" {
+				want = "" // every version obeys CHECK
+			}
+			if got := counters(t, s); len(got) != 1 || got[0].Unchecked != want || (got[0].Stop == nil) != (want != "") {
+				t.Errorf("an old server: got %+v, want the version %q, and a statement only without it", got, want)
+			}
+			if got := counters(t, openSource(t, "tinyid", d.URL())); len(got) != 1 || got[0].Unchecked != "" || got[0].Stop == nil {
+				t.Errorf("this server: got %+v, want a statement", got)
+			}
+		})
+	}
+}
+
+// oneText is a row with a text.
+type oneText struct {
+	text string
+	read bool
+}
+
+func (r *oneText) Columns() []string { return []string{"text"} }
+func (r *oneText) Close() error      { return nil }
+func (r *oneText) Next(dest []driver.Value) error {
+	if r.read {
+		return io.EOF
+	}
+	dest[0], r.read = r.text, true
+	return nil
 }
 
 // TestSourceHasNoLargerNumber: what is read never leads to a tag that begins outside of the

@@ -38,6 +38,11 @@ func printPlans(w io.Writer, plans []takeover.Plan, wrote bool) error {
 		for _, s := range p.Stop {
 			line("to be sure", "%s;", s)
 		}
+		for _, c := range p.Counters {
+			if c.Unchecked != "" && p.Action != takeover.Refuse {
+				line("to be sure", "take the right to UPDATE its table from the other service's user: its server, version %q, ignores CHECK", c.Unchecked)
+			}
+		}
 		if err := tw.Flush(); err != nil {
 			return err
 		}

@@ -399,6 +399,24 @@ func (w *switched) watch(t *testing.T, on *process) *watching {
 	return c
 }
 
+// TestPlanWhereCheckIsIgnored: the plan for a service that no CHECK stops says what stops it.
+func TestPlanWhereCheckIsIgnored(t *testing.T) {
+	old := []takeover.Counter{{End: 100, State: "order", From: "there", Unchecked: "5.7.44"}}
+	for stopped, want := range map[bool]string{
+		true:  "to be sure     take the right to UPDATE its table from the other service's user: its server, version \"5.7.44\", ignores CHECK\n",
+		false: "plan           refused: the server of the other service, version \"5.7.44\", ignores CHECK",
+	} {
+		var out bytes.Buffer
+		p := takeover.NewPlan("order", takeover.Row{}, old, takeover.Options{Gap: 50, Stopped: stopped})
+		if err := cli.PrintPlans(&out, []takeover.Plan{p}, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, "to be sure") != stopped {
+			t.Errorf("stopped %v: got\n%s\nwant %q", stopped, got, want)
+		}
+	}
+}
+
 // TestImportRaisesAnUnusedTag: the other service went on after an import, and no ID of the tag was
 // taken meanwhile. Nothing was handed out twice, so raising the tag is no finding.
 func TestImportRaisesAnUnusedTag(t *testing.T) {

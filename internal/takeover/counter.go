@@ -43,6 +43,10 @@ type Counter struct {
 	// Problem is why the counter cannot be used, "" if it can.
 	Problem string `json:"problem,omitempty"`
 
+	// Unchecked is the version of the service's server if that takes a CHECK and ignores it, ""
+	// if not. No statement makes the service fail at a number then.
+	Unchecked string `json:"unchecked,omitempty"`
+
 	// Stop returns the statement after which the other service hands out no number from first
 	// on: it gets an error instead. "": none is needed, or none is known.
 	Stop func(first int64) string `json:"-"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leaf-idgen/leaf/segment"
@@ -112,6 +113,8 @@ func refusal(counters []Counter, o Options) string {
 			return c.Problem
 		case c.Follows && o.Gap > 0 && !o.Stopped:
 			return "AUTO_INCREMENT cannot count on beside Leaf: the first ID of Leaf that is inserted moves it above that ID, into the numbers that Leaf hands out next. Stop every program that inserts rows without an ID, and use --stopped"
+		case c.Unchecked != "" && o.Gap > 0 && !o.Stopped:
+			return "the server of the other service, version " + strconv.Quote(c.Unchecked) + ", ignores CHECK, so no statement makes that service fail at the tag's first ID: it would count on into the IDs of Leaf. Stop it, and use --stopped"
 		}
 	}
 	return missingResidues(counters)
