@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/takeover"
@@ -235,15 +236,16 @@ func checksRows(version string) bool {
 // number.
 func (s *Source) stopRow(table, key, name, column string) func(first int64) string {
 	return func(first int64) string {
-		return fmt.Sprintf("ALTER TABLE %s ADD CHECK (%s <> %s OR %s < %d)", table, key, s.literal(name), column, first)
+		return fmt.Sprintf("ALTER TABLE %s ADD CHECK (%s OR %s < %d)", table, s.differs(key, name), column, first)
 	}
 }
 
-// literal writes a text into a statement.
-func (s *Source) literal(text string) string {
-	text = strings.ReplaceAll(text, "'", "''")
-	if !s.postgres() {
-		text = strings.ReplaceAll(text, `\`, `\\`)
+// differs returns the condition that a column is not a text. It means the same in every session: the
+// operator's may have another character set or sql_mode of MySQL, in which the text is another one.
+func (s *Source) differs(column, text string) string {
+	ambiguous := func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }
+	if !s.postgres() && strings.ContainsFunc(text, ambiguous) {
+		return fmt.Sprintf("HEX(CONVERT(%s USING utf8mb4)) <> '%X'", column, text)
 	}
-	return "'" + text + "'"
+	return fmt.Sprintf("%s <> '%s'", column, strings.ReplaceAll(text, "'", "''"))
 }

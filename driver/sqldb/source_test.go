@@ -147,7 +147,7 @@ func TestReplicaIsNoSource(t *testing.T) {
 }
 
 // TestStopRows: after the statement, the database lets the service count to the last number below
-// the tag's first, and no further.
+// the tag's first, and no further. The session of the operator is not as those of the service.
 func TestStopRows(t *testing.T) {
 	t.Parallel()
 	for name, database := range sourceServers {
@@ -160,8 +160,14 @@ func TestStopRows(t *testing.T) {
 			if name != "PostgreSQL" {
 				quoted = strings.ReplaceAll(quoted, `\`, `\\`)
 			}
+			operator := d.Open(t)
+			operator.SetMaxOpenConns(1)
+			if name != "PostgreSQL" {
+				execAll(t, operator, "SET NAMES latin1, @@session.sql_mode = 'NO_BACKSLASH_ESCAPES'")
+			}
+			tags := []string{"order", quoted, "订单"}
 			execAll(t, db, tinyidTable, fmt.Sprintf(cosidTable, "bigint"), leafTable)
-			for i, tag := range []string{"order", quoted} {
+			for i, tag := range tags {
 				execAll(t, db, fmt.Sprintf("INSERT INTO tiny_id_info (id, biz_type, max_id, step) VALUES (%d, '%s', 100, 10)", i, tag),
 					"INSERT INTO cosid (name, last_max_id) VALUES ('"+tag+"', 100)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+tag+"', 101, 10)")
 			}
@@ -175,10 +181,10 @@ func TestStopRows(t *testing.T) {
 					last++ // its max_id lies above
 				}
 				for _, c := range counters(t, openSource(t, kind, d.URL())) {
-					execAll(t, db, c.Stop(150))
+					execAll(t, operator, c.Stop(150))
 				}
-				execAll(t, db, fmt.Sprintf(update, last, "order"), fmt.Sprintf(update, last, quoted))
-				for _, tag := range []string{"order", quoted} {
+				for _, tag := range tags {
+					execAll(t, db, fmt.Sprintf(update, last, tag))
 					if _, err := db.ExecContext(t.Context(), fmt.Sprintf(update, last+1, tag)); err == nil {
 						t.Errorf("%s %s: the database lets it go to %d", kind, tag, last+1)
 					}
