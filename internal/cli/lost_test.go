@@ -145,7 +145,8 @@ func TestLostStoreOfSeveralMadeElsewhere(t *testing.T) {
 
 	made := append([]string{"schema", "apply", "--data-dir", dataDir(t)}, with(again)...)
 	leafOK(t, append(made, "--accept-rule", "--lost", "west")...)
-	_, text := runLeaf(t, append([]string{"serve", "--http-addr", "127.0.0.1:0", "--data-dir", dir, "--no-snowflake-enable"}, with(again)...)...)
+	serves := leafFails(t, regexp.MustCompile(`leaf (serve) with these settings`), append([]string{"next", tag, "--data-dir", dir}, with(again)...)...)
+	_, text := runLeaf(t, append([]string{serves, "--http-addr", "127.0.0.1:0", "--data-dir", dir, "--no-snowflake-enable"}, with(again)...)...)
 	said := regexp.MustCompile(`run in it: (UPDATE leaf_meta SET .* WHERE name = 'cluster_id'); .*is lost for good, and this one was made empty in its place, stop all nodes, run that UPDATE, make each missing tag .*\(leaf tag create TAG --start NUMBER\), and start the nodes with their own data directories`).FindStringSubmatch(text)
 	if said == nil {
 		t.Fatalf("the start on a database that was made in place of a lost one: %s", text)

@@ -343,8 +343,10 @@ func StoreError(err error) error {
 	switch {
 	case err == nil || leaf.ClassOf(err).Err != nil:
 		return err
-	case errors.Is(err, segment.ErrRule), isOtherCluster(err):
+	case errors.Is(err, segment.ErrRule):
 		return fmt.Errorf("%w: %w", leaf.ErrConflict, err)
+	case isOtherCluster(err):
+		return fmt.Errorf("%w: %w; leaf serve with these settings and this data directory says what to do in each case", leaf.ErrConflict, err)
 	case errors.Is(err, segment.ErrSchema), errors.Is(err, segment.ErrDenied):
 		return fmt.Errorf("%w: %w", leaf.ErrNotReady, err)
 	}
