@@ -100,7 +100,7 @@ func TestRestoreUnderAYoungFenceAsTheDocumentSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	excepted := regexp.MustCompile(`That holds only for a\s+fence that all nodes had before the backup was made, with the same name and the policy .refuse., and that has not been wiped\s+or restored since`)
+	excepted := regexp.MustCompile(`All\s+this\s+holds\s+only\s+for\s+a\s+fence\s+that\s+all\s+nodes\s+had\s+before\s+the\s+backup\s+was\s+made,\s+with\s+the\s+same\s+name\s+and\s+the\s+policy\s+.refuse.,\s+and\s+that\s+has\s+not\s+been\s+wiped\s+or\s+restored\s+since`)
 	synctest.Test(t, func(t *testing.T) {
 		ids := newLedger()
 		gone := node(t, newStore(row(10)), nil, fenced("a", memory.NewFence(), nil))
