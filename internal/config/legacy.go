@@ -35,6 +35,8 @@ type legacyConfig struct {
 	// asks for a mode that needs one and says nothing about the database. Falling back to
 	// the embedded one would start numbering anew.
 	needsStore error
+	// needsName is the error to report if no other source sets snowflake.name: the Java server reads another one in the file.
+	needsName error
 }
 
 // translateProperties reads a leaf.properties file. As in Java, a missing

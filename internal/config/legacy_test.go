@@ -97,7 +97,7 @@ func TestLegacySnowflake(t *testing.T) {
 		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
 		{name: "a blank behind the name", text: on + "leaf.name=com.example.leaf \nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="com.example.leaf" (leaf.properties:3): is "com.example.leaf " to the Java server, `},
 		{name: "a name in UTF-8", text: on + "leaf.name=café\nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="café" (leaf.properties:3): is "cafÃ©" to the Java server, `},
-		{name: "a name behind a mark of UTF-8", text: "\uFEFFleaf.name=leaf\n" + on + "leaf.snowflake.zk.address=zk:2181", err: `leaf.name="leaf" (leaf.properties:1): is "null" to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. Leave the blank out, write each letter beyond ASCII as \uXXXX, and save the file without a mark of UTF-8 (BOM). If the Java servers keep that name, first stop all nodes that have run with this file, set snowflake.name to it, and start them when the longest horizon has passed`},
+		{name: "a name behind a mark of UTF-8", text: "\uFEFFleaf.name=leaf\n" + on + "leaf.snowflake.zk.address=zk:2181", err: `leaf.name="leaf" (leaf.properties:1): is "null" to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name (LEAF_SNOWFLAKE_NAME), leave the file as it is, and start them when the longest horizon has passed. If no Java server is left, leave the blank out, write each letter beyond ASCII as \uXXXX, and save the file without a mark of UTF-8 (BOM)`},
 		{name: "a name with an escape", text: on + "leaf.name=caf\\u00e9\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{"snowflake.name": "café"}},
 		{name: "a name of a pool", text: on + "leaf.name=café \nleaf.snowflake.mode=zk_recycle\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{"snowflake.name": "café"}},
 		{name: "port", text: on + name + "leaf.snowflake.zk.address=zk:2181\nleaf.snowflake.port=eighty", err: `leaf.snowflake.port="eighty" (leaf.properties:5): must be a port from 1 to 65535`},
@@ -143,6 +143,16 @@ func TestLegacyFileBesideOtherSources(t *testing.T) {
 	}
 	if l.Name != "n" || l.Stores[0] != "mysql://h/d" {
 		t.Errorf("got name %q, stores %q", l.Name, l.Stores)
+	}
+
+	// The file of Java servers, whose name has a blank at the end, stays as it is where another source has that name.
+	file = write(t, "leaf.properties", "leaf.name=n \nleaf.segment.enable=false\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=zk:2181\n")
+	l, err = config.Load(config.Input{Environ: append([]string{"LEAF_SNOWFLAKE_NAME=n "}, home...), File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Snowflake.Name != "n " || l.Snowflake.Registry != config.RegistryZooKeeper {
+		t.Errorf("got snowflake.name %q, registry %s; want those of the Java servers", l.Snowflake.Name, l.Snowflake.Registry)
 	}
 }
 

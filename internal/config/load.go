@@ -42,6 +42,7 @@ type Loaded struct {
 	files      map[string]string      // by key name: the file that its value was read from
 	seen       map[string]fs.FileInfo // by path: each file that was read, as it was before
 	needsStore error                  // see legacyConfig
+	needsName  error                  // see legacyConfig
 }
 
 // setting is one key with raw values and its origin.
@@ -80,6 +81,9 @@ func Load(in Input) (*Loaded, error) {
 	}
 	if l.needsStore != nil && !l.IsSet("store") {
 		errs = append(errs, l.needsStore)
+	}
+	if l.needsName != nil && !l.IsSet("snowflake.name") {
+		errs = append(errs, l.needsName)
 	}
 	if l.DataDir == "" {
 		dir, err := defaultDataDir(in.Environ)
@@ -137,7 +141,7 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 		return yamlSettings(path, data)
 	}
 	legacy, err := translateProperties(path, data)
-	l.Name, l.Notes, l.needsStore = legacy.name, legacy.notes, legacy.needsStore
+	l.Name, l.Notes, l.needsStore, l.needsName = legacy.name, legacy.notes, legacy.needsStore, legacy.needsName
 	return legacy.settings, err
 }
 
