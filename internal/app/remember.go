@@ -125,7 +125,7 @@ func checkLost(dir *datadir.Dir, store, missing, command string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: store %q: file %s is missing or empty, and this node has used this store before: if the file was moved, or its file system is not mounted, put it back, and if the path is relative, start the node in the same folder as before; never use a backup. "+
-		"If the file is lost for good, stop every node that used it, run %s, and then, for each tag, leaf tag create TAG --start NUMBER, with %s; then start the nodes",
+		"If the file is lost for good, stop every node that used it, run %s, and then, for each tag, leaf tag create TAG --start NUMBER, with that --data-dir, the stores of this node, %s; then start the nodes",
 		leaf.ErrConflict, store, missing, command, segment.AboveAll)
 }
 

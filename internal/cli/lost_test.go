@@ -288,7 +288,7 @@ func TestFenceAndStoreOfSeveralLostAsTheTextsSay(t *testing.T) {
 }
 
 // lostFile is what a refusal says to type when the file of a database is lost for good.
-var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(?: --store "([^"]+)")?, and then, for each tag, leaf tag create TAG --start NUMBER`)
+var lostFile = regexp.MustCompile(`run leaf (schema apply --data-dir) "([^"]+)"(?: --store "([^"]+)")?, and then, for each tag, leaf tag create TAG --start NUMBER, with that --data-dir, the stores of this node, the options`)
 
 // awaitContent waits until a file has a text, which a node that runs writes.
 func awaitContent(t *testing.T, path, text string) {
