@@ -164,9 +164,11 @@ func TestWorkersOfALostStoreOfSeveral(t *testing.T) {
 	files := t.TempDir()
 	first := "sqlite:" + filepath.Join(files, "east.db")
 	operate(t, first, "CREATE TABLE other (id int)")
-	_, text := runLeaf(t, "worker", "list", "--data-dir", dataDir(t), "--store", "east="+first, "--store", "west=sqlite:"+filepath.Join(files, "west.db"))
-	if !strings.Contains(text, "run, with the settings of this node: leaf schema apply") {
-		t.Errorf("leaf worker list beside a database without tables: %s", text)
+	for _, registry := range [][]string{nil, {"--snowflake-registry", "sql", "--snowflake-registry-address", first}} {
+		_, text := runLeaf(t, append([]string{"worker", "list", "--data-dir", dataDir(t), "--store", "east=" + first, "--store", "west=sqlite:" + filepath.Join(files, "west.db")}, registry...)...)
+		if !strings.Contains(text, "run, with the settings of this node: leaf schema apply") {
+			t.Errorf("leaf worker list %v beside a database without tables: %s", registry, text)
+		}
 	}
 }
 
