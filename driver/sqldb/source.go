@@ -241,10 +241,14 @@ func (s *Source) stopRow(table, key, name, column string) func(first int64) stri
 }
 
 // differs returns the condition that a column is not a text. It means the same in every session: the
-// operator's may have another character set or sql_mode of MySQL, in which the text is another one.
+// operator's may have another character set, or settings with which a backslash is another text.
 func (s *Source) differs(column, text string) string {
 	ambiguous := func(r rune) bool { return r >= utf8.RuneSelf || r == '\\' }
-	if !s.postgres() && strings.ContainsFunc(text, ambiguous) {
+	switch {
+	case !strings.ContainsFunc(text, ambiguous):
+	case s.postgres(): // blanks at the end are not part of a text of type char
+		return fmt.Sprintf("encode(convert_to(rtrim(%s), 'UTF8'), 'hex') <> '%x'", column, strings.TrimRight(text, " "))
+	default:
 		return fmt.Sprintf("HEX(CONVERT(%s USING utf8mb4)) <> '%X'", column, text)
 	}
 	return fmt.Sprintf("%s <> '%s'", column, strings.ReplaceAll(text, "'", "''"))

@@ -164,6 +164,8 @@ func TestStopRows(t *testing.T) {
 			operator.SetMaxOpenConns(1)
 			if name != "PostgreSQL" {
 				execAll(t, operator, "SET NAMES latin1, @@session.sql_mode = 'NO_BACKSLASH_ESCAPES'")
+			} else {
+				execAll(t, operator, "SET client_encoding = 'LATIN1'", "SET standard_conforming_strings = off")
 			}
 			tags := []string{"order", quoted, "订单"}
 			execAll(t, db, tinyidTable, fmt.Sprintf(cosidTable, "bigint"), leafTable)
