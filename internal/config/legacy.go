@@ -31,12 +31,9 @@ type legacyConfig struct {
 	name     string
 	settings []setting
 	notes    []string
-	// needsStore is the error to report if no other source names a store: the file
-	// asks for a mode that needs one and says nothing about the database. Falling back to
-	// the embedded one would start numbering anew.
-	needsStore error
-	// needsName is the error to report if no other source sets snowflake.name: the Java server reads another one in the file.
-	needsName error
+	// needs has, by key, the error to report if no other source sets it, because what the file says of it is of no use, and the
+	// default would be worse: the embedded database starts numbering anew, and by another name other nodes have the same worker IDs.
+	needs map[string]error
 }
 
 // translateProperties reads a leaf.properties file. As in Java, a missing
@@ -47,7 +44,7 @@ func translateProperties(path string, data []byte) (legacyConfig, error) {
 	if err != nil {
 		return legacyConfig{}, err
 	}
-	t := translator{file: file, seen: map[string]property{}, javaName: javaName(file, data)}
+	t := translator{file: file, seen: map[string]property{}, javaName: javaName(file, data), out: legacyConfig{needs: map[string]error{}}}
 	known := append([]string{legacyName, legacySegment, legacyURL, legacyUser, legacyPassword, legacySnowflake}, legacySnowflakeKeys...)
 	bare := make([]string, len(known))
 	for i, key := range known {
@@ -137,7 +134,7 @@ func (t *translator) database(needed bool) {
 	p := t.seen[legacyURL]
 	if p.value == "" {
 		if needed {
-			t.out.needsStore = &Error{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database (or set --store)"}
+			t.out.needs["store"] = &Error{Key: legacyURL, Source: t.file, Limit: "is missing or blank: it must name the database (or set --store)"}
 		}
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -38,11 +39,10 @@ type Loaded struct {
 	// Warnings say which secrets other users of the machine may read.
 	Warnings []string
 
-	sources    map[string]string      // by key name; missing: the default
-	files      map[string]string      // by key name: the file that its value was read from
-	seen       map[string]fs.FileInfo // by path: each file that was read, as it was before
-	needsStore error                  // see legacyConfig
-	needsName  error                  // see legacyConfig
+	sources map[string]string      // by key name; missing: the default
+	files   map[string]string      // by key name: the file that its value was read from
+	seen    map[string]fs.FileInfo // by path: each file that was read, as it was before
+	needs   map[string]error       // see legacyConfig
 }
 
 // setting is one key with raw values and its origin.
@@ -79,11 +79,10 @@ func Load(in Input) (*Loaded, error) {
 			errs = append(errs, err)
 		}
 	}
-	if l.needsStore != nil && !l.IsSet("store") {
-		errs = append(errs, l.needsStore)
-	}
-	if l.needsName != nil && !l.IsSet("snowflake.name") {
-		errs = append(errs, l.needsName)
+	for _, key := range slices.Sorted(maps.Keys(l.needs)) {
+		if !l.IsSet(key) {
+			errs = append(errs, l.needs[key])
+		}
 	}
 	if l.DataDir == "" {
 		dir, err := defaultDataDir(in.Environ)
@@ -141,7 +140,7 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 		return yamlSettings(path, data)
 	}
 	legacy, err := translateProperties(path, data)
-	l.Name, l.Notes, l.needsStore, l.needsName = legacy.name, legacy.notes, legacy.needsStore, legacy.needsName
+	l.Name, l.Notes, l.needs = legacy.name, legacy.notes, legacy.needs
 	return legacy.settings, err
 }
 
