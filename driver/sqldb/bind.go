@@ -47,7 +47,6 @@ func (s *Store) Bind(ctx context.Context, b segment.Binding) (err error) {
 func (s *Store) Verify(ctx context.Context, b segment.Binding) error { return s.bind(ctx, b, false) }
 
 func (s *Store) bind(ctx context.Context, b segment.Binding, record bool) (err error) {
-	s.identity.several.Store(b.Rule != "")
 	defer s.done(ctx, time.Now(), &err, "bind %s", s.Redacted())
 	if s.dialect.embedded && record && s.isUnmade() {
 		if _, err := s.createTables(ctx); err != nil {

@@ -22,7 +22,6 @@ const clusterValue = "(SELECT value FROM leaf_meta WHERE name = '" + metaCluster
 type identity struct {
 	id      atomic.Pointer[string]          // the cluster's ID as this node read it first; nil: it read none
 	binding atomic.Pointer[segment.Binding] // which part of which tag rule it is; nil: not bound yet
-	several atomic.Bool                     // whether the node takes it for one of several databases
 
 	// readable is whether a Bind, or a reading of the ID, has found leaf_meta. From then on each statement reads it: if it
 	// did not, another rule could be recorded unseen when the table or the right to read it is lost.

@@ -74,7 +74,7 @@ func TestTablesOfAUsedDatabaseAreGone(t *testing.T) {
 		{strings.Repeat("c", 32), "", "find out to which database the URL of the store leads", "run: leaf schema apply --store"},
 		{strings.Repeat("c", 32), "r", "with --data-dir of one of these nodes, which gives them the ID of that cluster", "run, with the settings of this node: leaf schema apply"},
 	} {
-		s := open(t, "sqlite:"+path)
+		s := openWith(t, "sqlite:"+path, sqldb.Config{Several: tt.rule != ""})
 		if tt.known != "" {
 			if err := s.Expect(tt.known); err != nil {
 				t.Fatal(err)

@@ -47,7 +47,7 @@ func (s *Store) explain(err error) error {
 // applyCommand says how to make the tables. With one of several databases alone, the command would make it the only database of
 // another cluster.
 func (s *Store) applyCommand() string {
-	if s.cfg.Several || s.identity.several.Load() {
+	if s.cfg.Several {
 		return "run, with the settings of this node: leaf schema apply"
 	}
 	return fmt.Sprintf("run: leaf schema apply --store %q", s.Redacted())

@@ -80,7 +80,6 @@ func (s *Store) recordsIn(tables *recordStatements, bounds idle) (*Records, erro
 // one of several databases ErrUnbound (rule K). Call it before any other method.
 func (r *Records) OfRule(b segment.Binding) {
 	r.rule = &b
-	r.store.identity.several.Store(b.Rule != "")
 }
 
 // sameRule is the comparison of OfRule. A node that was suspended or cut off while another rule was recorded raises no T by the

@@ -37,8 +37,8 @@ type Config struct {
 	// would disappear.
 	Lease time.Duration
 
-	// Several says that it is one of several databases of a node, for texts: a command that makes the tables must know all of
-	// them. Bind says it, too.
+	// Several says that a rule divides the tags of the node, as over several databases, for texts: a command that makes the tables
+	// must know the rule and all databases.
 	Several bool
 
 	// Logger receives what the database drivers want to say, at debug level, and what

@@ -104,7 +104,7 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 	if config.IsEtcd(url) {
 		return r.openEtcdBeside(url, cfg)
 	}
-	several := len(cfg.Stores) > 1 && slices.ContainsFunc(cfg.Stores, func(s string) bool { return config.CutStoreName(s).URL == url })
+	several := isDivided(cfg) && slices.ContainsFunc(cfg.Stores, func(s string) bool { return config.CutStoreName(s).URL == url })
 	if r.records, err = sqldb.OpenRecords(url, sqldb.Config{ConnectTimeout: cfg.ConnectTimeout, Lease: cfg.Snowflake.Lease, Several: several, Logger: log}); err == nil {
 		r.Registry = worker.NewPool(r.records)
 	}

@@ -60,6 +60,9 @@ type store interface {
 	newLogin(n *newLogins, key, url string) error
 }
 
+// isDivided reports whether a rule divides the tags, as over several databases: segment.Router has a Fingerprint then.
+func isDivided(c config.Config) bool { return len(c.Stores) > 1 || len(c.TagRules) > 0 }
+
 // openStore opens the store of a URL. It does not connect.
 func openStore(url string, c config.Config, log *slog.Logger) (store, error) {
 	if config.IsEtcd(url) {
@@ -69,7 +72,7 @@ func openStore(url string, c config.Config, log *slog.Logger) (store, error) {
 		ConnectTimeout: c.ConnectTimeout,
 		MaxConns:       int(c.Segment.MaxLoads) + spareConns,
 		Lease:          c.Snowflake.Lease,
-		Several:        len(c.Stores) > 1,
+		Several:        isDivided(c),
 		Logger:         log,
 	})
 	if err != nil {
