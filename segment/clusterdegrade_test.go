@@ -245,6 +245,25 @@ func offeredBelow(t *testing.T, d *disk) (s *store, mine *shared, a *segment.All
 	return s, mine, a
 }
 
+// refuses tries again and again, with the pauses of a caller, and wants the same error each time.
+func refuses(t *testing.T, a *segment.Allocator, want error) {
+	t.Helper()
+	for range 20 {
+		_, err := a.Next(t.Context(), "order")
+		wantErr(t, err, want)
+		time.Sleep(10 * time.Second)
+	}
+}
+
+// latchesByTheFence ends the outage of the fence, which shows that the tag went back.
+func latchesByTheFence(t *testing.T, a *segment.Allocator, mine *shared) {
+	t.Helper()
+	mine.heal()
+	time.Sleep(10 * time.Second)
+	_, err := a.Next(t.Context(), "order")
+	wantErr(t, err, leaf.ErrRegress)
+}
+
 // TestDegradedRespectsWhatWasSeen: in an outage a node still refuses what lies below
 // the entry that it saw last, though it never reserved up to there itself. No retry
 // moves the row past the entry: the tag waits for the fence, and latches then.
@@ -256,18 +275,11 @@ func TestDegradedRespectsWhatWasSeen(t *testing.T) {
 			t.Fatalf("the row is at %d after the refused range, want 61", at)
 		}
 		loads := s.count()
-		for range 20 {
-			_, err := a.Next(t.Context(), "order")
-			wantErr(t, err, leaf.ErrExhausted)
-			time.Sleep(10 * time.Second)
-		}
+		refuses(t, a, leaf.ErrExhausted)
 		if at := s.maxID(t, "order"); at != 61 || s.count() != loads {
 			t.Errorf("retries moved the row to %d with %d loads", at, s.count()-loads)
 		}
-		mine.heal()
-		time.Sleep(10 * time.Second)
-		_, err := a.Next(t.Context(), "order")
-		wantErr(t, err, leaf.ErrRegress)
+		latchesByTheFence(t, a, mine)
 	})
 }
 

@@ -25,18 +25,11 @@ func TestSuspicionOutlivesTheProcess(t *testing.T) {
 		killed := d.copy()
 
 		a := node(t, s, killed, degraded(mine, nil))
-		for range 20 {
-			_, err := a.Next(t.Context(), "order")
-			wantErr(t, err, leaf.ErrNotReady)
-			time.Sleep(10 * time.Second)
-		}
+		refuses(t, a, leaf.ErrNotReady)
 		if at := s.maxID(t, "order"); at != 61 {
 			t.Errorf("the row is at %d, want 61, where the refused range ends", at)
 		}
-		mine.heal()
-		time.Sleep(10 * time.Second)
-		_, err := a.Next(t.Context(), "order")
-		wantErr(t, err, leaf.ErrRegress)
+		latchesByTheFence(t, a, mine)
 	})
 }
 

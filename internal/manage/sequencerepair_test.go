@@ -279,7 +279,7 @@ func TestRepairSequenceAfterARebuiltFence(t *testing.T) {
 		s.Put(segment.Row{Tag: row, MaxID: 101, Step: 100, Options: segment.Options{Order: segment.OrderStrict, FixedStep: true}})
 		_, b := node(t, s, nil)
 		rebuilt, says := rebuiltNode(t, s, row)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // both nodes are on the list
 		q := manage.RepairSequence{Name: "chat", Rows: manage.RowsLatched}
 		if strings.Contains(says.Do, "leaf sequence repair NAME --all") && !strings.Contains(says.Do, "leaf sequence repair NAME, ") {
 			q.Rows = manage.RowsAll
