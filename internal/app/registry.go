@@ -113,6 +113,9 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)
 
+// ofAddress matches a host name that a cloud made of an IPv4 address: hosts of several networks end in the same number.
+var ofAddress = regexp.MustCompile(`(^|-)[0-9]+-[0-9]+-[0-9]+-[0-9]+$`)
+
 // staticNumber returns the worker ID that the configuration gives to this node.
 func staticNumber(c config.Snowflake, workers config.Workers, address string, hostname func() (string, error)) (int64, error) {
 	switch {
@@ -141,6 +144,9 @@ func staticNumber(c config.Snowflake, workers config.Workers, address string, ho
 	m := ordinal.FindStringSubmatch(short)
 	if m == nil {
 		return 0, &config.Error{Key: key, Value: host, Limit: "must be a host name that ends in a hyphen and a number, such as leaf-0"}
+	}
+	if ofAddress.MatchString(short) {
+		return 0, &config.Error{Key: key, Value: host, Limit: "must not be made of an IP address, as hosts of several networks end in one number; set snowflake.worker-id instead, another one on each node"}
 	}
 	n, err := strconv.ParseInt(m[1], 10, 32)
 	if err != nil || n+c.WorkerOffset < 0 || n+c.WorkerOffset > workers.Most {

@@ -41,6 +41,9 @@ func TestStaticNumber(t *testing.T) {
 		{name: "below 0", c: c{FromHostname: true, WorkerOffset: -1}, host: "leaf-0", err: `snowflake.worker-from-hostname="leaf-0": plus snowflake.worker-offset=-1 must be a worker ID within 0-1023, the workers of the layout`},
 		{name: "above the layout", c: c{FromHostname: true, WorkerOffset: 1000}, host: "leaf-24", err: "must be a worker ID within 0-1023, the workers of the layout"},
 		{name: "no ordinal", c: c{FromHostname: true}, host: "web7", err: `snowflake.worker-from-hostname="web7": must be a host name that ends in a hyphen and a number, such as leaf-0`},
+		{name: "an IP address", c: c{FromHostname: true}, host: "ip-10-0-1-12.eu-west-1.compute.internal", err: "must not be made of an IP address"},
+		{name: "an IP address alone", c: c{FromHostname: true}, host: "10-0-1-12", err: "must not be made of an IP address"},
+		{name: "numbers in the name", c: c{FromHostname: true}, host: "leaf-2-1-0", want: 0},
 		{name: "a random suffix", c: c{FromHostname: true}, host: "leaf-5d4f", err: "must be a host name that ends"},
 	}
 	for _, tc := range cases {
