@@ -103,6 +103,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		return Record{}, err
 	}
 	info := p.Info()
+	var seen string // the version of our claim, as it was last written or read
 	// Each round loses only against a claim that another node completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
@@ -135,6 +136,10 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// namespace before was wiped may.
 		r.Floor = max(r.Floor, ns.IssueFrom)
 		if r.Nonce == req.Nonce && !r.Released { // written by the round before, or an earlier call
+			if r.Version != seen { // its T may be that of an owner who took the number between two reads of the list
+				seen = r.Version
+				continue
+			}
 			r.Bound, r.Incarnation = max(r.Bound, r.Floor), ns.Incarnation
 			return r, nil
 		}
@@ -142,7 +147,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// the loss of its record that came in between.
 		r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
 		r.Released, r.Incarnation = false, ns.Incarnation
-		if _, err := p.Put(ctx, r); err != nil && !errors.Is(err, ErrLost) {
+		if seen, err = p.Put(ctx, r); err != nil && !errors.Is(err, ErrLost) {
 			return Record{}, err
 		}
 	}

@@ -88,6 +88,50 @@ func TestPoolClaimWhoseReplyIsLost(t *testing.T) {
 	}
 }
 
+// torn is a store that reads T after the claims, as that of ZooKeeper does. between comes between the two, once.
+type torn struct {
+	worker.Records
+
+	between func()
+}
+
+func (s *torn) List(ctx context.Context) ([]worker.Record, error) {
+	records, err := s.Records.List(ctx)
+	if s.between == nil || err != nil {
+		return records, err
+	}
+	s.between()
+	s.between = nil
+	later, err := s.Records.List(ctx)
+	for i := range later {
+		records[i].Bound, records[i].Version = later[i].Bound, records[i].Version+" "+later[i].Version
+	}
+	return records, err
+}
+
+// TestPoolClaimWhoseTIsReadLater: the reply to a claim was lost, and its T has passed. Another process takes the
+// number while the claim is repeated. Its T is not that of the claim, or both issue with the number.
+func TestPoolClaimWhoseTIsReadLater(t *testing.T) {
+	_, _, store := faultyPool(t)
+	view := &torn{Records: store.Open()}
+	pool, other := worker.NewPool(view), worker.NewPool(store.Open())
+	req := poolRequest()
+	req.Numbers.Hi = req.Numbers.Lo + 1
+	poolClaim(t, pool, req)
+
+	again := req
+	again.Now = req.Bound + poolMargin
+	again.Bound = again.Now + 60_000
+	view.between = func() {
+		theirs := again
+		theirs.Nonce, theirs.Address = "theirs", "10.0.0.8:8080"
+		poolClaim(t, other, theirs)
+	}
+	if r, err := pool.Claim(t.Context(), again); !errors.Is(err, worker.ErrFull) {
+		t.Errorf("Claim repeated = %+v, %v; want ErrFull, because another process has the number", r, err)
+	}
+}
+
 func TestPoolRenewalWhoseReplyIsLost(t *testing.T) {
 	pool, fault, _ := faultyPool(t)
 	own := poolClaim(t, pool, poolRequest())

@@ -26,7 +26,8 @@ type Records interface {
 	// returns nil, nil.
 	Reserved(ctx context.Context) ([]Adoptable, error)
 
-	// List returns all records, in any order. A number whose claim was deleted but
+	// List returns all records, in any order. T of a number may be read later than its claim:
+	// the version then differs from that of any other reading. A number whose claim was deleted but
 	// whose T is left is among them, with an empty nonce. What cannot be read, or is of
 	// a format that this version does not know, or is a claim without a T, is a record
 	// with a Damage: one of them must not keep all other numbers from being claimed.

@@ -134,7 +134,7 @@ func (r *Recycle) List(ctx context.Context) ([]worker.Record, error) {
 	if err := r.sync(ctx, "/"); err != nil {
 		return nil, err
 	}
-	// T after the claims: a T that is newer than its claim only makes a Put fail.
+	// T after the claims: a T that is newer than its claim makes a Put fail, and the version differs from that of the next reading.
 	claims, err := r.list(ctx, r.claims())
 	if err != nil {
 		return nil, err

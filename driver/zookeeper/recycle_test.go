@@ -123,3 +123,47 @@ func TestPoolNonceIsGone(t *testing.T) {
 		t.Errorf("Claim after T = %+v; want the floor %d", got, own.Bound)
 	}
 }
+
+// TestPoolClaimRepeatedBesideAnother: the answer of a claim was lost, and its T has passed. The claim is repeated while
+// another process takes the number, before each of its requests in turn. The nodes of claim and T are read one after the
+// other: the T of the new owner is no T of the claim that was read before it.
+func TestPoolClaimRepeatedBesideAnother(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	nth := int64(0)
+	for more := true; more; {
+		nth++
+		more = repeatBeside(t, p.elsewhere(), nth)
+	}
+	if nth < 8 {
+		t.Errorf("a claim has only %d requests", nth-1)
+	}
+}
+
+// repeatBeside lets the other process come before the nth request, and reports whether there are as many.
+func repeatBeside(t *testing.T, p place, nth int64) (reached bool) {
+	t.Helper()
+	near, wire := p.behind(t)
+	defer wire.Close()
+	first, second := near.recycle(t), p.recycle(t)
+	declare(t, first)
+	req := present("10.0.0.1:8080", -time.Minute)
+	claim(t, first, req)
+	if _, err := second.List(ctx(t)); err != nil { // its session is there
+		t.Fatal(err)
+	}
+	var other worker.Record
+	stopBefore(wire, func(n, _ int64, _ bool) bool { return n == nth }, func() {
+		reached = true
+		other = claim(t, second, present("10.0.0.2:8080", time.Minute))
+	})
+	own, err := first.Claim(ctx(t), req)
+	wire.SetHook(nil)
+	switch {
+	case err != nil && !errors.Is(err, worker.ErrFull):
+		t.Errorf("request %d: Claim: %v", nth, err)
+	case reached && err == nil && own.Floor < other.Bound && other.Floor < own.Bound:
+		t.Errorf("request %d: two processes have number 1 for the same time: %+v, %+v", nth, own, other)
+	}
+	return reached
+}
