@@ -23,6 +23,9 @@ const (
 	legacyWorkers   = "leaf.snowflake.local.workIdMap"
 )
 
+// javaNull is what the Java server makes of a leaf.name that is missing.
+const javaNull = "null"
+
 // legacySnowflakeKeys say how snowflake mode is served, if it is.
 var legacySnowflakeKeys = []string{legacyZooKeeper, legacyPort, legacyMode, legacyWorkers}
 
@@ -53,7 +56,7 @@ func translateProperties(path string, data []byte) (legacyConfig, error) {
 	for _, p := range entries {
 		p.value = strings.TrimSpace(p.value)
 		if first, twice := t.seen[p.key]; twice {
-			t.fail(p, "", fmt.Sprintf("is set twice, first on line %d", first.line))
+			t.fail(p, "", fmt.Sprintf("is set twice, first on line %d; the Java server takes the last one", first.line))
 			continue
 		}
 		t.seen[p.key] = p
@@ -74,7 +77,7 @@ func translateProperties(path string, data []byte) (legacyConfig, error) {
 // path has the word null.
 func javaName(file string, data []byte) string {
 	entries, _ := parseProperties(file, latin1(data)) // an error is that of the same text in UTF-8
-	name := "null"
+	name := javaNull
 	for _, p := range entries {
 		if p.key == legacyName {
 			name = p.value

@@ -110,9 +110,13 @@ func (t *translator) zooKeeper(at, kind string) {
 			servers = append(servers, s)
 		}
 	}
-	name := t.seen[legacyName]
-	if name.value == "" {
-		name.key = legacyName
+	name, set := t.seen[legacyName]
+	name.key = legacyName
+	switch {
+	case !set && kind == RegistryZooKeeper:
+		t.fail(name, "", "is missing: with ZooKeeper it is a part of the path. To the Java server it is then "+javaNull+": if Java servers have this file, too, or had it, write leaf.name="+javaNull+". By another name this node has worker IDs that they have")
+		return
+	case name.value == "":
 		t.fail(name, "", "is missing or blank: with ZooKeeper it is a part of the path")
 		return
 	}
@@ -122,6 +126,11 @@ func (t *translator) zooKeeper(at, kind string) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
 			"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name (LEAF_SNOWFLAKE_NAME), leave the file as it is, and start them when the longest horizon has passed. "+
 			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM)", t.javaName)}
+		return
+	}
+	if kind == RegistryZooKeeper && !isPathName(name.value) {
+		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have: " +
+			"stop all of these, set snowflake.name to a new name, do not declare its registry new, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
 		return
 	}
 	t.set("snowflake.name", t.at(name), name.value)
@@ -142,7 +151,7 @@ func (t *translator) workers(at string) {
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
 		entries = append(entries, fmt.Sprintf("%s=%d", address, *byAddress[address]))
 	}
-	t.note(t.seen[legacyMode], "gives this node the worker ID of the fork's node with the same ip:port: stop that one before, because nothing watches it, and both would issue the same IDs")
+	t.note(t.seen[legacyMode], "gives this node the worker ID of its ip:port: stop all nodes of the fork before, because each keeps the number of its first start, whatever the map says since, and nothing watches them: one with this number would issue the same IDs")
 	t.set("snowflake.registry", at, RegistryStatic)
 	t.set("snowflake.worker-map", t.at(p), entries...)
 }

@@ -34,7 +34,7 @@ func TestLegacyFile(t *testing.T) {
 		{name: "no mode", text: jdbc + "leaf.segment.enable=false\nleaf.snowflake.enable=false", want: `segment.enable="false" (leaf.properties:4): leaves no mode to serve, because snowflake.enable=false as well`},
 		{name: "switch", text: jdbc + "leaf.segment.enable=yes", want: `leaf.segment.enable="yes" (leaf.properties:4): must be true or false`},
 		{name: "unknown key", text: jdbc + "leaf.segment.enabled=true", want: `leaf.segment.enabled (leaf.properties:4): unknown key; did you mean leaf.segment.enable?`},
-		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2`},
+		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2; the Java server takes the last one`},
 		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known: remove it, or configure the database with --store`},
@@ -90,11 +90,16 @@ func TestLegacySnowflake(t *testing.T) {
 		}},
 		{name: "a map", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":1}`, want: map[string]string{
 			"snowflake.registry": "static", "snowflake.worker-map": "10.1.46.33:8080=1;10.1.46.33:8081=2",
-			"note": "gives this node the worker ID of the fork's node with the same ip:port: stop that one before",
+			"note": "gives this node the worker ID of its ip:port: stop all nodes of the fork before, because each keeps the number of its first start, whatever the map says since",
 		}},
 
 		{name: "no servers", text: on + name + "leaf.snowflake.port=8080", err: "leaf.snowflake.zk.address (leaf.properties): is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT"},
-		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "no name", text: on + "leaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing: with ZooKeeper it is a part of the path. To the Java server it is then null: if Java servers have this file, too, or had it, write leaf.name=null. By another name this node has worker IDs that they have"},
+		{name: "the name of Java servers without one", text: on + "leaf.name=null\nleaf.snowflake.zk.address=zk:2181", want: map[string]string{"snowflake.name": "null"}},
+		{name: "a blank name", text: on + "leaf.name= \nleaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties:3): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "a pool without a name", text: on + "leaf.snowflake.mode=zk_recycle\nleaf.snowflake.zk.address=zk:2181", err: "leaf.name (leaf.properties): is missing or blank: with ZooKeeper it is a part of the path"},
+		{name: "a name of two folders", text: on + "leaf.name=shop/ids\nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="shop/ids" (leaf.properties:3): must have 1 to 64 printable characters without slash, although the Java server takes more. By another name this node has worker IDs that Java servers with this one have: stop all of these, set snowflake.name to a new name, do not declare its registry new, and start no Java server by this name again.`},
+		{name: "a long name", text: on + "leaf.name=" + strings.Repeat("x", 65) + "\nleaf.snowflake.zk.address=zk:2181", err: `must have 1 to 64 printable characters without slash, although the Java server takes more.`},
 		{name: "a blank behind the name", text: on + "leaf.name=com.example.leaf \nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="com.example.leaf" (leaf.properties:3): is "com.example.leaf " to the Java server, `},
 		{name: "a name in UTF-8", text: on + "leaf.name=café\nleaf.snowflake.zk.address=zk:2181", err: `leaf.name="café" (leaf.properties:3): is "cafÃ©" to the Java server, `},
 		{name: "a name behind a mark of UTF-8", text: "\uFEFFleaf.name=leaf\n" + on + "leaf.snowflake.zk.address=zk:2181", err: `leaf.name="leaf" (leaf.properties:1): is "null" to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name (LEAF_SNOWFLAKE_NAME), leave the file as it is, and start them when the longest horizon has passed. If no Java server is left, leave the blank out, write each letter beyond ASCII as \uXXXX, and save the file without a mark of UTF-8 (BOM)`},
@@ -145,14 +150,16 @@ func TestLegacyFileBesideOtherSources(t *testing.T) {
 		t.Errorf("got name %q, stores %q", l.Name, l.Stores)
 	}
 
-	// The file of Java servers, whose name has a blank at the end, stays as it is where another source has that name.
-	file = write(t, "leaf.properties", "leaf.name=n \nleaf.segment.enable=false\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=zk:2181\n")
-	l, err = config.Load(config.Input{Environ: append([]string{"LEAF_SNOWFLAKE_NAME=n "}, home...), File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Snowflake.Name != "n " || l.Snowflake.Registry != config.RegistryZooKeeper {
-		t.Errorf("got snowflake.name %q, registry %s; want those of the Java servers", l.Snowflake.Name, l.Snowflake.Registry)
+	// The file of Java servers stays as it is where another source has the name: theirs with a blank at the end, or a new one.
+	for _, tc := range []struct{ leafName, name string }{{"n ", "n "}, {"shop/ids", "ids"}} {
+		file = write(t, "leaf.properties", "leaf.name="+tc.leafName+"\nleaf.segment.enable=false\nleaf.snowflake.enable=true\nleaf.snowflake.zk.address=zk:2181\n")
+		l, err = config.Load(config.Input{Environ: append([]string{"LEAF_SNOWFLAKE_NAME=" + tc.name}, home...), File: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Snowflake.Name != tc.name || l.Snowflake.Registry != config.RegistryZooKeeper {
+			t.Errorf("leaf.name=%s: got snowflake.name %q, registry %s; want %q, zookeeper", tc.leafName, l.Snowflake.Name, l.Snowflake.Registry, tc.name)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func (c Snowflake) validate() []error {
 		}
 	}
 	if !isPathName(c.Name) {
-		fail("name", c.Name, "must have 1 to 64 printable characters without slash")
+		fail("name", c.Name, "must have "+pathNameForm)
 	}
 	if !label.MatchString(c.Namespace) {
 		fail("namespace", c.Namespace, "must have 1 to 64 of letters, digits, '.', '_' and '-'")
@@ -96,6 +96,9 @@ func (c Snowflake) Unstable(newDir bool) string {
 	}
 	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: use etcd, sql or zookeeper-recycle, or set snowflake.address"
 }
+
+// pathNameForm is what isPathName asks for.
+const pathNameForm = "1 to 64 printable characters without slash"
 
 // isPathName reports whether a name can be one part of a path in the registry. It is no regular
 // expression: to compile one with 64 printable characters took a sixth of the time in which leaf starts.
