@@ -38,8 +38,9 @@
 //  6. A session that the servers have given up, or whose servers were replaced, is
 //     followed by a new one without a restart.
 //
-// What it does not do: it detects a Java twin on the same ip:port, but cannot keep
-// it from starting (rule I). It does not know that a Java node of the very first
+// What it does not do: it detects a Java twin on the same ip:port that reports, but cannot
+// keep it from starting (rule I). One that starts beside us finds its time in the future,
+// goes on with its own file, if it has one, and reports nothing. It does not know that a Java node of the very first
 // start runs as number 0 whatever its child says: restart each
 // Java node once before the first Go node adopts the child with number 0. A name
 // with a hyphen breaks Java, not us. Servers that come back with an older copy of
