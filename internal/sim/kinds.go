@@ -33,7 +33,7 @@ var (
 		RegistryDown, RegistryCut, RegistryWeather, RegistryUnsure, movePlanned, RegistryMoved, RegistryReplaced,
 		YearAhead, WrongStart, WrongPeer, LoneJump, TwoAddresses, SharedNumber, OtherLayout, OthersNumbers, NamespaceMended,
 		world.RegistryOld, world.RegistryWiped, world.RecordsDeleted, world.CommitsLost, world.CommitUnknown,
-		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, sessionsLate, world.SessionExpired, world.SessionGone,
+		world.ClaimDeleted, world.ClaimFreed, world.ClaimTaken, world.ReadInParts, sessionsLate, world.SessionExpired, world.SessionGone,
 	}
 )
 

@@ -58,6 +58,7 @@ type side struct {
 	wiped    map[int64]int64 // T of each number when the registry was wiped, until it has a namespace again
 	gone     map[int64]int64 // the same of all wipes before: a number may have no record since
 	wipedAt  time.Duration   // when that was
+	inParts  bool            // see world.Registry
 	wipes    int
 	wrong    bool // clocks were not right then
 	mending  bool // an operator has stopped the nodes to delete the namespace
@@ -146,6 +147,7 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 		s.horizon = pick(rng, time.Minute, 2*time.Minute, 5*time.Minute, 10*time.Minute)
 	default:
 		s.horizon = pick(rng, 30*time.Second, time.Minute, time.Minute, 2*time.Minute)
+		s.inParts = rng.IntN(2) == 0
 	}
 	if name != "static" {
 		m.place(s)
@@ -162,6 +164,7 @@ func (m *snowflakeMode) addSide(name string, kind worker.Kind, numbers leaf.Rang
 func (m *snowflakeMode) place(s *side) {
 	info := worker.Info{Name: s.name, Kind: s.kind, Shared: true, Place: fmt.Sprintf("/%d", s.moves)}
 	s.registry = world.NewRegistry(m.w.sched, &world.Server{Name: s.name}, m.w.faults, info)
+	s.registry.InParts = s.inParts
 	s.registry.Wrote = func(by *world.RegistryHandle, before, after worker.Record) { m.wrote(s, by, before, after) }
 	s.registry.Named = func(by *world.RegistryHandle, ns worker.StoredNamespace, sent time.Duration) {
 		m.named(s, by, ns, sent)

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,6 +26,9 @@ type Registry struct {
 	// announcement stays for LateBy longer.
 	Lease  time.Duration
 	LateBy time.Duration
+
+	// InParts says that List reads the claims first and T later, as from ZooKeeper.
+	InParts bool
 
 	// Others are numbers of another program.
 	Others []worker.Adoptable
@@ -148,16 +150,6 @@ func (h *RegistryHandle) Reserved(ctx context.Context) ([]worker.Adoptable, erro
 	}
 	return Call(ctx, h.Process, h.link, "reserved", Repeatable, func() ([]worker.Adoptable, error) {
 		return slices.Clone(r.Others), nil
-	})
-}
-
-// List implements worker.Records.
-func (h *RegistryHandle) List(ctx context.Context) ([]worker.Record, error) {
-	r := h.registry
-	return Call(ctx, h.Process, h.link, "list", Repeatable, func() ([]worker.Record, error) {
-		records, err := r.inside.List(context.Background())
-		slices.SortFunc(records, func(a, b worker.Record) int { return cmp.Compare(a.Number, b.Number) })
-		return records, err
 	})
 }
 

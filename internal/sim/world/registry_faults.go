@@ -22,6 +22,7 @@ const (
 	CommitsLost    Kind = "registry failed over to a replica that misses commits"
 	SessionGone    Kind = "session expired while its owner lives"
 	SessionExpired Kind = "session expires late"
+	ReadInParts    Kind = "a claim and its T read at two moments, with a write between"
 )
 
 // Backup is what a registry held at a moment: a dump of it, or a replica that has

@@ -153,6 +153,42 @@ func TestRegistryAccidents(t *testing.T) {
 	}
 }
 
+// TestRegistryInParts: what takes a number between the two readings of a list gives it a T that is not that of the claim,
+// and the version of no other reading.
+func TestRegistryInParts(t *testing.T) {
+	withRegistry(t, func(w *registryWorld, ctx context.Context) {
+		own, err := w.claim(ctx, "a")
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.InParts, w.link.Latency = true, time.Second
+		store := w.Open(w.p, w.link)
+		other := w.s.NewMachine("b", time.Unix(1_800_000_000, 0)).Boot()
+		other.Go(func() {
+			if err := other.Wait(ctx, nil, 1100*time.Millisecond); err != nil { // the first reading is done, and the second one is not
+				w.Error(err)
+			}
+			taken := own
+			taken.Nonce, taken.Bound = "b", own.Bound+1000
+			near := w.Open(other, &world.Link{Server: w.Server, Faults: w.Faults})
+			if _, err := near.Put(ctx, taken); err != nil {
+				w.Error(err)
+			}
+		})
+		torn, err := store.List(ctx)
+		if err != nil || len(torn) != 1 || torn[0].Nonce != "a" || torn[0].Bound != own.Bound+1000 || w.Faults.Count(world.ReadInParts) != 1 {
+			w.Fatalf("list = %+v, %v", torn, err)
+		}
+		if _, err := store.Put(ctx, torn[0]); !errors.Is(err, worker.ErrLost) {
+			w.Errorf("a write by that list: %v", err)
+		}
+		whole, err := store.List(ctx)
+		if err != nil || len(whole) != 1 || whole[0].Nonce != "b" || whole[0].Version == torn[0].Version {
+			w.Errorf("list = %+v, %v after %+v", whole, err, torn)
+		}
+	})
+}
+
 // TestRegistrySessions: announcements end with their lease, late, or too early.
 func TestRegistrySessions(t *testing.T) {
 	withRegistry(t, func(w *registryWorld, ctx context.Context) {
