@@ -127,6 +127,7 @@ var variants = map[string]values{
 	"default":       {},
 	"one mode":      {"segment": values{"enabled": false}, "readiness": values{"mode": "snowflake"}, "replicas": 1},
 	"etcd":          {"snowflake": values{"registry": "etcd", "registryAddress": "etcd:2379"}, "segment": values{"clusterFence": "etcd://etcd:2379/leaf"}},
+	"etcd with TLS": {"segment": values{"clusterFence": "etcds://etcd:2379/leaf"}},
 	"ordinals":      {"kind": "StatefulSet", "snowflake": values{"workerOffset": 512}, "persistence": values{"storageClass": "fast"}},
 	"all":           {"auth": values{"existingSecret": "tokens"}, "tls": values{"existingSecret": "cert"}, "config": "limit:\n  refresh: 5s\n", "metrics": values{"serviceMonitor": values{"enabled": true, "labels": values{"release": "prometheus"}}}, "imagePullSecrets": []any{values{"name": "registry"}}, "podLabels": values{"team": "ids"}, "podAnnotations": values{"a": "b"}, "nodeSelector": values{"disk": "ssd"}, "tolerations": []any{values{"key": "ids", "operator": "Exists"}}, "affinity": values{"nodeAffinity": values{}}, "priorityClassName": "high", "service": values{"annotations": values{"a": "b"}}, "networkPolicy": values{"from": []any{values{"namespaceSelector": values{}}}}},
 	"certificates":  {"tls": values{"existingSecret": "cert"}, "config": "tls:\n  client-ca: /etc/leaf/tls/ca.crt\norder: { server-name: leaf.example.com, ca: /etc/leaf/tls/ca.crt }\n", "readiness": values{"mode": "segment"}},
@@ -444,6 +445,7 @@ func TestRefusals(t *testing.T) {
 		"one worker ID for all":  {"kind": "StatefulSet", "config": "snowflake: { worker-from-hostname: false, worker-id: 3 }"},
 		"static in a Deployment": {"config": "snowflake: { registry: static, worker-from-hostname: true }"},
 		"another data directory": {"config": "data-dir: /data/other"},
+		"a name for a number":    {"config": "snowflake: { name: 1.10 }"},
 	} {
 		if _, _, err := render(t, v); err == nil {
 			t.Errorf("%s: accepted", name)

@@ -52,6 +52,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- if ne (index $config "data-dir" | toString) "/data/leaf" }}
 {{- fail "config: data-dir: every pod has its data directory in /data/leaf, where its volume and its probes are. Leave the key out" }}
 {{- end }}
+{{- $name := dig "snowflake" "name" "" $config }}
+{{- if not (kindIs "string" $name) }}
+{{- fail (printf "config: snowflake.name: put it in quotes. Without them Helm takes it for the number %v, and the pods would have worker IDs from another place than nodes and Java servers with the name as you have written it" $name) }}
+{{- end }}
 {{- /* All pods have this configuration: a worker ID in it would be that of each. */ -}}
 {{- if dig "snowflake" "enable" true $config }}
 {{- if hasKey (dig "snowflake" dict $config) "worker-id" }}
