@@ -132,16 +132,23 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn, q *sequence, columns 
 }
 
 // counter has an end above the value, whether that was handed out or comes next, and above the
-// second number: no sequence can be made to end before one of them.
+// second number: no sequence can be made to end before one of them. Programs make the IDs up to the next
+// number, too, of one that they have: EF Core, Doctrine and Hibernate (pooled-lo) take ranges so.
 func (q *sequence) counter(name string) takeover.Counter {
+	value, own := q.value.Int64, max(1, q.increment.Int64)-1
+	if highest := q.highest.Int64; highest < math.MaxInt64 && value == highest+1 { // no number comes next in MariaDB
+		value = highest
+	}
 	c := takeover.Counter{
-		Name: name, End: after(max(q.value.Int64, min(q.lowest.Int64, math.MaxInt64-1)+1)),
+		Name: name, End: after(min(max(value, min(q.lowest.Int64, math.MaxInt64-1)+1), math.MaxInt64-own) + own),
 		State: fmt.Sprintf("sequence %s, value %d, increment %d, cache %d", name, q.value.Int64, q.increment.Int64, q.cache.Int64),
 	}
 	switch {
 	case q.value.err != nil:
 		c.Problem = fmt.Sprintf("the sequence %s cannot be read: %v", name, q.value.err)
-	case q.increment.Int64 < 1:
+	case q.increment.Int64 == 0: // MariaDB
+		c.Problem = fmt.Sprintf("the increment of sequence %s is 0: the servers of a cluster count in it in turns", name)
+	case q.increment.Int64 < 0:
 		c.Problem = fmt.Sprintf("the sequence %s counts down", name)
 	case q.cycle:
 		c.Problem = fmt.Sprintf("the sequence %s begins anew when it is used up (CYCLE), and then repeats its numbers", name)
@@ -149,14 +156,15 @@ func (q *sequence) counter(name string) takeover.Counter {
 	return c
 }
 
-// stop returns the statement that ends a sequence below a number, and none if it ends there by
-// itself.
+// stop returns the statement that ends a sequence before programs make IDs of first or above, and none if
+// it ends there by itself.
 func (q *sequence) stop(statement string) func(first int64) string {
 	return func(first int64) string {
-		if q.highest.Int64 < first {
+		last := first - max(1, q.increment.Int64)
+		if q.highest.Int64 <= last {
 			return ""
 		}
-		return fmt.Sprintf(statement, first-1)
+		return fmt.Sprintf(statement, last)
 	}
 }
 

@@ -2,6 +2,7 @@ package sqldb_test
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -164,7 +165,7 @@ func TestMariaDBSequence(t *testing.T) {
 	if !isMariaDB(t, db) {
 		t.Skip("make test-matrix gives MySQL in the place of MariaDB, and MySQL has no sequences")
 	}
-	execAll(t, db, "CREATE SEQUENCE orders CACHE 20", "CREATE SEQUENCE fresh", "CREATE SEQUENCE down INCREMENT -1", "CREATE SEQUENCE round MAXVALUE 100 CYCLE")
+	execAll(t, db, "CREATE SEQUENCE orders CACHE 20", "CREATE SEQUENCE fresh", "CREATE SEQUENCE down INCREMENT -1", "CREATE SEQUENCE round MAXVALUE 100 CYCLE", "CREATE SEQUENCE turns INCREMENT 0")
 	next := func(name string) (id int64, err error) {
 		err = db.QueryRowContext(t.Context(), "SELECT NEXT VALUE FOR "+name).Scan(&id)
 		return id, err
@@ -176,7 +177,7 @@ func TestMariaDBSequence(t *testing.T) {
 	if c.End < 21 || c.Problem != "" || c.Follows {
 		t.Errorf("with a cache of 20: got %+v", c)
 	}
-	for _, name := range []string{"down", "round"} {
+	for _, name := range []string{"down", "round", "turns"} {
 		if c := counterNamed(t, d.URL(), name); c.Problem == "" {
 			t.Errorf("sequence %s: got %+v, want a problem", name, c)
 		}
@@ -194,5 +195,87 @@ func TestMariaDBSequence(t *testing.T) {
 		if !strings.Contains(err.Error(), "run out") {
 			t.Errorf("sequence %s: %v", name, err)
 		}
+	}
+}
+
+// TestSequenceInSteps: from one number of a sequence that counts in steps, a program makes IDs up to the
+// next number, as EF Core, Doctrine and Hibernate (pooled-lo) do. They count as handed out, and behind the
+// statement no program makes the first ID of the tag.
+func TestSequenceInSteps(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			db := d.Open(t)
+			next := "SELECT nextval('orders')"
+			if name == "MariaDB" {
+				if !isMariaDB(t, db) {
+					t.Skip("make test-matrix gives MySQL in the place of MariaDB, and MySQL has no sequences")
+				}
+				next = "SELECT NEXT VALUE FOR orders"
+			}
+			const step, gap = 10, 25
+			cache := map[string]string{"MariaDB": " NOCACHE"}[name]
+			execAll(t, db, fmt.Sprintf("CREATE SEQUENCE orders START WITH 1 INCREMENT BY %d"+cache, step), fmt.Sprintf("CREATE SEQUENCE short MAXVALUE 100 INCREMENT BY %d", step))
+			last := int64(0) // ID of the last block
+			block := func() (err error) {
+				var low int64
+				if err = db.QueryRowContext(t.Context(), next).Scan(&low); err == nil {
+					last = low + step - 1
+				}
+				return err
+			}
+			for range 3 {
+				if err := block(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := counterNamed(t, d.URL(), "orders")
+			if c.End <= last || c.End > last+2*step || c.Problem != "" {
+				t.Errorf("a program makes IDs to %d of the numbers that it has; got %+v", last, c)
+			}
+			first := c.End + gap
+			execAll(t, db, c.Stop(first))
+			for err := error(nil); err == nil && last < first+3*step; err = block() {
+			}
+			if last >= first {
+				t.Errorf("behind the statement a program makes IDs to %d, and the tag begins at %d", last, first)
+			}
+			if c := counterNamed(t, d.URL(), "orders"); c.End > first {
+				t.Errorf("when the sequence has ended, the tag begins at %d, and its numbers seem to end at %d", first, c.End)
+			}
+			if c := counterNamed(t, d.URL(), "short"); c.Stop(100+step) != "" || c.Stop(99+step) == "" {
+				t.Errorf("a sequence that ends at 100: to end below %d %q, below %d %q", 100+step, c.Stop(100+step), 99+step, c.Stop(99+step))
+			}
+		})
+	}
+}
+
+// TestAutoIncrementBesideForeignKeys: the statement of the plan is run as docs/MIGRATION.md says where foreign keys refer to
+// the column, and so is the way back.
+func TestAutoIncrementBesideForeignKeys(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "MySQL": server.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := database(t)
+			operator := d.Open(t)
+			operator.SetMaxOpenConns(1)
+			execAll(t, operator, "CREATE TABLE orders (id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, note text)",
+				"CREATE TABLE items (id bigint PRIMARY KEY, orders bigint NOT NULL, FOREIGN KEY (orders) REFERENCES orders (id))")
+			execAll(t, operator, "SET foreign_key_checks = 0", counterNamed(t, d.URL(), "orders").Stop(9000))
+			db := d.Open(t)
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (note) VALUES ('x')"); err == nil {
+				t.Error("a row without a number got one after the statement")
+			}
+			execAll(t, operator, "ALTER TABLE orders MODIFY id bigint NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 12000")
+			if id := insert(t, db, "orders"); id != 12000 {
+				t.Errorf("after the way back a row got the number %d, want 12000", id)
+			}
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO items VALUES (1, 1)"); err == nil {
+				t.Error("the foreign key is gone")
+			}
+		})
 	}
 }

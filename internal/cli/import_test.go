@@ -82,6 +82,8 @@ func TestImportAcrossTheSwitch(t *testing.T) {
 		{"the Java server on MariaDB, to PostgreSQL", java, server.MariaDB, server.Postgres},
 		{"identity on PostgreSQL", identity, server.Postgres, server.Postgres},
 		{"AUTO_INCREMENT on MySQL", autoIncrement, server.MySQL, server.MySQL},
+		{"a sequence of PostgreSQL that counts the ends of ranges", blocksBelow, server.Postgres, server.Postgres},
+		{"a sequence of MariaDB that counts the beginnings of ranges", blocksAbove, server.MariaDB, server.MariaDB},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +193,9 @@ func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
 	if !strings.Contains(string(page), "`"+says+"`") {
 		t.Errorf("docs/MIGRATION.md does not say %q", says)
 	}
+	if s.more > 0 && !strings.Contains(string(page), "that number plus the increment") {
+		t.Error("docs/MIGRATION.md does not say to add the increment")
+	}
 	var tag struct {
 		MaxID int64 `json:"max_id,string"`
 	}
@@ -200,7 +205,7 @@ func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
 	if s.kind != "autoincrement" {
 		dropChecks(t, db)
 	}
-	execute(t, db, fmt.Sprintf(s.back, tag.MaxID))
+	execute(t, db, fmt.Sprintf(s.back, tag.MaxID+s.more))
 }
 
 // TestGoBackOfALatchedTag types what docs/MIGRATION.md says about the way back, before and after the
