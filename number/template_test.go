@@ -3,6 +3,9 @@ package number_test
 import (
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -335,4 +338,29 @@ func FuzzParseTemplate(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDocumentedTemplates: what the documents tell to type as --format is a template.
+func TestDocumentedTemplates(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := regexp.MustCompile(`--format '([^']+)'`)
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range typed.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if _, err := number.ParseTemplate(format[1]); err != nil {
+				t.Errorf("%s: %v", filepath.Base(page), err)
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d templates in the documents, want 3 or more", found)
+	}
 }
