@@ -120,6 +120,10 @@ func LoadSome(in Input, keys ...string) (*Loaded, error) {
 			}
 		}
 	}
+	if l.DataDir == "" && slices.Contains(keys, "data-dir") && errors.Join(errs...) == nil { // else one that could not be read may be set
+		l.DataDir, err = defaultDataDir(in.Environ)
+		errs = append(errs, err)
+	}
 	return l, errors.Join(errs...)
 }
 

@@ -403,3 +403,20 @@ func FuzzYAML(f *testing.F) {
 		}
 	})
 }
+
+// TestDataDirectoryAlone: what a node that runs is asked by is its data directory, also where that is the default and another key
+// is wrong. Where the file that may name it cannot be read, none is guessed: the node there may be another one.
+func TestDataDirectoryAlone(t *testing.T) {
+	home := []string{"HOME=" + t.TempDir(), "XDG_DATA_HOME=" + t.TempDir(), "LocalAppData=" + t.TempDir()}
+	whole, err := config.Load(config.Input{Environ: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := append([]string{"LEAF_SEGMENT_MAX_STEP=bad"}, home...)
+	if l, err := config.LoadSome(config.Input{Environ: wrong}, "data-dir", "endpoint"); err != nil || l.DataDir != whole.DataDir {
+		t.Errorf("got %q, %v; want %q", l.DataDir, err, whole.DataDir)
+	}
+	if l, err := config.LoadSome(config.Input{Environ: wrong, File: filepath.Join(t.TempDir(), "gone.yaml")}, "data-dir", "endpoint"); err == nil || l.DataDir != "" {
+		t.Errorf("beside a file that cannot be read: got %q, %v", l.DataDir, err)
+	}
+}
