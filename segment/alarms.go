@@ -51,7 +51,7 @@ const askAllNodesForAll = askForTag + "leaf sequence repair NAME --all, because 
 const (
 	askForTag = "start the nodes that are stopped, then run on any one node: leaf tag repair TAG, which asks all nodes for the highest number in use; a number of your own could repeat IDs. " +
 		"Rows of a sequence, NAME/seq/0000 to NAME/seq/1023, are repaired together: "
-	askWithout = "If a node is gone with its data directory, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
+	askWithout = "If a node is gone with its data directory, or Java servers have taken ranges, which must stop first, run: leaf tag repair TAG --above NUMBER, with the number that docs/GUARANTEES.md#repair says"
 )
 
 func rowAlarm(tag string, err error) leaf.Alarm {

@@ -143,22 +143,10 @@ func TestEmptiedTableAsTheAlarmSays(t *testing.T) {
 func TestEmptiedTableBesideJavaAsTheAlarmSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, al, ids := newStore(row(10)), newAlarms(), newLedger()
-		takes := func() (end int64) {
-			r, err := s.Lookup(t.Context(), "order")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for id := range r.Step {
-				ids.add(t, "Java", r.MaxID+id)
-			}
-			r.MaxID += r.Step
-			s.Put(r)
-			return r.MaxID
-		}
 		a := node(t, s, nil, segment.Config{NodeID: "a", Alarms: al, FixedStep: true})
 		ids.add(t, "a", drain(t, a, "order", 25)...)
 		synctest.Wait()
-		end := takes()
+		end := javaTakes(t, s, ids)
 		s.Remove("order")
 		time.Sleep(2 * time.Minute)
 		does, above := al.do(leaf.AlarmVanished, "default"), int64(0)
@@ -167,7 +155,7 @@ func TestEmptiedTableBesideJavaAsTheAlarmSays(t *testing.T) {
 		s.Put(back)
 		switch {
 		case !strings.Contains(does, "stop Java servers first"):
-			takes()
+			javaTakes(t, s, ids)
 		case strings.Contains(does, "count as nodes that are gone with their data directories"):
 			above = end
 		}
