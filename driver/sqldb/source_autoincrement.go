@@ -32,7 +32,7 @@ const mysqlMargin = 1000
 // mysqlFresh makes information_schema tell the counters of now: MySQL remembers them for a day.
 const mysqlFresh = "SET NAMES utf8mb4 /*!80003 , @@session.information_schema_stats_expiry = 0 */"
 
-const mysqlCounters = "t.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, t.AUTO_INCREMENT FROM information_schema.TABLES t" +
+const mysqlCounters = "t.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE, t.AUTO_INCREMENT, @@global.auto_increment_increment FROM information_schema.TABLES t" +
 	" JOIN information_schema.COLUMNS c ON c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.EXTRA LIKE '%auto_increment%'" +
 	" WHERE t.TABLE_SCHEMA = DATABASE() ORDER BY t.TABLE_NAME"
 
@@ -46,7 +46,8 @@ func (s *Source) mysqlColumns(ctx context.Context, conn *sql.Conn, names []strin
 	var columns []string
 	var table, column, kind string
 	var next readable
-	err = s.each(ctx, conn, mysqlCounters, []any{&table, &column, &kind, &next}, func() error {
+	var turns int64
+	err = s.each(ctx, conn, mysqlCounters, []any{&table, &column, &kind, &next, &turns}, func() error {
 		table, column, kind := table, column, kind // Stop keeps them
 		if len(names) > 0 && !slices.Contains(names, table) {
 			return nil
@@ -57,6 +58,9 @@ func (s *Source) mysqlColumns(ctx context.Context, conn *sql.Conn, names []strin
 			Stop: func(int64) string {
 				return fmt.Sprintf("ALTER TABLE %s MODIFY %s %s NOT NULL", s.store.dialect.column(table), s.store.dialect.column(column), kind)
 			},
+		}
+		if turns > 1 {
+			c.State += fmt.Sprintf(", one of servers that count in turns (auto_increment_increment %d): name each that has a database of its own", turns)
 		}
 		if next.err != nil {
 			c.Problem = fmt.Sprintf("AUTO_INCREMENT of table %s cannot be read: %v", table, next.err)

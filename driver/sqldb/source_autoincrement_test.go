@@ -98,6 +98,20 @@ func TestAutoIncrementAboveSigned(t *testing.T) {
 	}
 }
 
+// TestAutoIncrementInTurns: of servers that count in turns, the plan says that there are others.
+func TestAutoIncrementInTurns(t *testing.T) {
+	t.Parallel()
+	i := server.OwnMariaDB(t)
+	execAll(t, i.Open(t), "CREATE TABLE tickets (id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, note text)")
+	if c := counterNamed(t, i.URL(), "tickets"); strings.Contains(c.State, "in turns") {
+		t.Errorf("a server that counts alone: %q", c.State)
+	}
+	execAll(t, i.Open(t), "SET GLOBAL auto_increment_increment = 2")
+	if c := counterNamed(t, i.URL(), "tickets"); !strings.Contains(c.State, "in turns (auto_increment_increment 2)") {
+		t.Errorf("one of two servers that count in turns: %q", c.State)
+	}
+}
+
 // TestPostgresSequence: what sessions hold in their caches is below the end, and after the
 // statement a sequence ends below the tag.
 func TestPostgresSequence(t *testing.T) {
