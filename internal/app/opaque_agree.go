@@ -138,7 +138,8 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) (kept bool, err 
 func otherKeyAlarm(ring *opaque.Ring, size bool) leaf.Alarm {
 	text := fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue)
 	records := fmt.Sprintf("= 'opaque_key_%d'", ring.Issue)
-	both := "add a key to the file of the other nodes and let it encode, as docs/OPAQUE.md says, and then give this node that file in the same way"
+	both := "run leaf opaque key with the file of the other nodes until it adds a version that the file of this node has not had, and let that key encode there, as docs/OPAQUE.md says. " +
+		"Then add its lines key and used to the file of this node, with its version in the line issue"
 	if size {
 		text = fmt.Sprintf("this node makes no opaque IDs, because its file of keys has bits %d and version-bits %d, and that of the other nodes has not: with both, two IDs could get one opaque ID", ring.Bits, ring.VersionBits)
 		records = "LIKE 'opaque_%'"

@@ -212,3 +212,47 @@ func TestOpaqueKeysWithoutTheDatabase(t *testing.T) {
 		return status == http.StatusServiceUnavailable && strings.Contains(body, "is not compared")
 	})
 }
+
+// TestOpaqueKeysOfTwoNodesInUse types what the alarm says where opaque IDs of both keys are in use: the node makes
+// opaque IDs again, and its files still decode those of its old key.
+func TestOpaqueKeysOfTwoNodesInUse(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "leaf.db")
+	one, theirs := nodeWithKeys(t, database)
+	two, own := nodeWithKeys(t, database)
+	withOrder(t, one, database)
+	a, _ := start(t, one)
+	if !makesOpaqueIDs(t, a) {
+		t.Fatal("the first node makes no opaque IDs")
+	}
+	b, _ := start(t, two)
+	_, alarm := get(t, b, "/readyz")
+	_, says, ok := strings.Cut(alarm, "If opaque IDs of both are in use, ")
+	if !ok {
+		t.Fatalf("the alarm does not say what to do: %s", alarm)
+	}
+	version, err := theirs.Add()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload := func(node *app.App, c config.Config, ring *opaque.Ring, issue int) {
+		t.Helper()
+		ring.Issue = issue
+		writeRing(t, c, ring)
+		if _, err := node.Reload(c); err != nil {
+			t.Errorf("issue %d: %v", issue, err)
+		}
+	}
+	reload(a, one, theirs, 0)
+	reload(a, one, theirs, version)
+	if strings.Contains(says, "add its lines key and used to the file of this node") {
+		own.Keys[version], own.Used = theirs.Keys[version], version
+	} else { // give this node that file
+		own = theirs
+	}
+	reload(b, two, own, version)
+	until(t, "the node makes opaque IDs", func() bool { return makesOpaqueIDs(t, b) })
+	if _, body := get(t, b, "/readyz"); strings.Contains(body, "leaf_meta") {
+		t.Errorf("the alarm stays: %s", body)
+	}
+}
