@@ -9,6 +9,10 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
+// AfterBackups ends what a node or a command says beside another tag rule. Numbers that were issued since the backup are known to nodes
+// by names that the rule may have no more, and which no node tells.
+const AfterBackups = "if backups from before this rule were loaded, see docs/OPERATIONS.md#backup-and-restore-drill too: a tag in several databases, or one that was, then needs a number"
+
 // refuses returns why nothing may be loaded from the store, nil if it may. When one database has
 // another tag rule, no store may be loaded from: the rule concerns the tags of all databases, and a
 // database that it leaves out still has the old rule.
