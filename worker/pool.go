@@ -136,7 +136,12 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// namespace before was wiped may.
 		r.Floor = max(r.Floor, ns.IssueFrom)
 		if r.Nonce == req.Nonce && !r.Released { // written by the round before, or an earlier call
-			if r.Version != seen { // its T may be that of an owner who took the number between two reads of the list
+			// What was read may not fit together. T may be that of an owner who took the number after the claim was read, and
+			// the first record of another process, made after the namespace was read, may hide in the count that one is gone.
+			switch again, err := p.Namespace(ctx, nil); {
+			case err != nil:
+				return Record{}, err
+			case r.Version != seen || again == nil || *again != *ns:
 				seen = r.Version
 				continue
 			}

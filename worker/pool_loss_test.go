@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/leaf-idgen/leaf"
@@ -72,5 +73,44 @@ func TestPoolHearsOfLoss(t *testing.T) {
 				req.Nonce, req.Quiet = req.Nonce+" again", req.Quiet+5_000
 			}
 		})
+	}
+}
+
+// visited is a store to which others come before each list, in turn.
+type visited struct {
+	worker.Records
+
+	before []func()
+}
+
+func (s *visited) List(ctx context.Context) ([]worker.Record, error) {
+	if len(s.before) > 0 {
+		s.before[0]()
+		s.before = s.before[1:]
+	}
+	return s.Records.List(ctx)
+}
+
+// TestPoolLossBesideFirstRecords: the records are deleted while several processes claim a number for the first time. One claims
+// the number of an owner that lives. Each time between its readings of the namespace and of the records, another process gets its
+// first record, so that no fewer records are there than the namespace had counted.
+func TestPoolLossBesideFirstRecords(t *testing.T) {
+	pool, _, store := faultyPool(t)
+	req := poolRequest()
+	req.Numbers.Hi = req.Numbers.Lo + 1
+	owner := poolClaim(t, pool, req)
+	first := func(number int64, nonce string) {
+		r := worker.Record{Number: number, Address: "10.0.0.8:8080", Nonce: nonce, Bound: req.Bound, Incarnation: owner.Incarnation}
+		if _, err := store.Open().Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimer := worker.NewPool(&visited{store.Open(), []func(){
+		func() { store.Forget(); first(2, "second") },
+		func() { first(3, "third") },
+	}})
+	req.Nonce = "late"
+	if got := poolClaim(t, claimer, req); got.Floor < owner.Bound {
+		t.Errorf("Claim = %+v; want a floor of at least %d: the owner issues up to there", got, owner.Bound)
 	}
 }
