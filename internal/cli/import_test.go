@@ -6,8 +6,10 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,6 +143,11 @@ func TestImportAcrossTheSwitch(t *testing.T) {
 			for range 3 {
 				seen.add(t, s.open(db).takes(t, 50))
 			}
+			again := serve(t, w.dir, "--store", w.store) // for other tags
+			if status, body, err := httpGet(again.addr, "/api/segment/get/leaf-segment-test"); err != nil || status == http.StatusOK {
+				t.Errorf("a node that is started again gives an ID beside the other service: %d %s, %v", status, body, err)
+			}
+			again.end(t, syscall.SIGTERM)
 		})
 	}
 }
@@ -202,6 +209,9 @@ func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
 	if err := json.Unmarshal([]byte(leafOK(t, "tag", "show", "leaf-segment-test", "--json", "--store", w.store, "--data-dir", w.dir)), &tag); err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(string(page), "`leaf limit set TAG --block`") {
+		leafOK(t, "limit", "set", "leaf-segment-test", "--block", "--store", w.store, "--data-dir", w.dir)
+	}
 	if s.kind != "autoincrement" {
 		dropChecks(t, db)
 	}
@@ -224,10 +234,12 @@ func TestGoBackOfALatchedTag(t *testing.T) {
 	if !ok {
 		t.Fatalf("docs/MIGRATION.md does not say when to stop the nodes:\n%s", section)
 	}
-	typed := func(text string, at ...string) (last string) {
+	typed := func(text string, at ...string) (last string) { // what shows max_id
 		for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
 			if words := strings.Fields(strings.ReplaceAll(span[1], "TAG", "leaf-segment-test")); words[0] == "leaf" {
-				last = leafOK(t, append(append(words[1:], "--json", "--data-dir", r.nodes[0].dir), at...)...)
+				if out := leafOK(t, append(append(words[1:], "--json", "--data-dir", r.nodes[0].dir), at...)...); strings.Contains(out, "max_id") {
+					last = out
+				}
 			}
 		}
 		return last
@@ -443,4 +455,25 @@ func TestImportRaisesAnUnusedTag(t *testing.T) {
 	node := serve(t, w.dir, "--store", w.store)
 	seen.add(t, node.ids(t, 700))
 	seen.add(t, peers[0].held)
+}
+
+// TestImportOfADeletedTag types what the refusal says where a deleted tag has handed out numbers above the other service.
+func TestImportOfADeletedTag(t *testing.T) {
+	t.Parallel()
+	database := server.MariaDB(t)
+	tinyid.start(t, database, 1)
+	w := newSwitched(t, tinyid, server.MariaDB(t), database)
+	at := []string{"--store", w.store, "--data-dir", w.dir}
+	leafOK(t, append([]string{"tag", "create", "leaf-segment-test", "--start", "500000"}, at...)...)
+	leafOK(t, append([]string{"tag", "delete", "leaf-segment-test", "--yes"}, at...)...)
+	out := w.run(t, 5, "import", nil, "--stopped", "--wait", "10ms", "--apply")
+	says := regexp.MustCompile(`use --start (\d+) or more.*make it with leaf tag create TAG --start N, and repeat this command`).FindStringSubmatch(out)
+	if says == nil {
+		t.Fatalf("the refusal does not say what to type: %s", out)
+	}
+	leafOK(t, append([]string{"tag", "create", "leaf-segment-test", "--start", says[1]}, at...)...)
+	w.run(t, 0, "import", nil, "--stopped", "--wait", "10ms", "--apply")
+	if plan := w.plan(t, 0, nil, "--stopped", "--wait", "10ms", "--apply"); plan.Action != takeover.Nothing || plan.Row < 500000 {
+		t.Errorf("after that: got the plan %+v, want nothing", plan)
+	}
 }
