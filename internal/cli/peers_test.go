@@ -92,8 +92,9 @@ var (
 		open:   openBlocksBelow, back: "ALTER SEQUENCE orders_seq NO MAXVALUE RESTART WITH %d", more: 50,
 	}
 	blocksAbove = service{
-		kind: "autoincrement", name: "orders_seq", create: blocksBelow.create,
-		open: openBlocksAbove, back: blocksBelow.back, more: 50,
+		kind: "autoincrement", name: "orders_seq", // without a cache, whose numbers a program takes unseen
+		create: []string{blocksBelow.create[0], "CREATE SEQUENCE orders_seq INCREMENT BY 50 NOCACHE"},
+		open:   openBlocksAbove, back: blocksBelow.back, more: 50,
 	}
 	autoIncrement = service{
 		kind: "autoincrement", name: "orders",
