@@ -102,17 +102,22 @@ func (r *ruleChange) checkName(i int, rule, name string) error {
 	if slices.Contains(r.lost, name) || r.has(i, rule, name) {
 		return nil
 	}
-	hint := ""
+	hint, other := "", ""
 	for j, c := range r.begun() {
 		before, by := c.Before(), c.LeftOutBy()
 		switch {
 		case rule == r.to(j).Rule && r.to(j).Store == name && r.changes[i].IsRecordedBy(c.Decision()):
 			return nil // the earlier command has recorded the rule in the database i, and not yet in this one
 		case before != nil && before.Store == name:
-			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", r.name(j))
+			other = r.name(j)
+			hint = fmt.Sprintf(" Store %q is another one: it has the same name by another rule, perhaps of another cluster.", other)
 		case by != nil && by.Store == name:
-			hint = fmt.Sprintf(" Store %q had that name, but a newer rule leaves it out: if the change to that rule was interrupted, run the command with that rule.", r.name(j))
+			other = r.name(j)
+			hint = fmt.Sprintf(" Store %q had that name, but a newer rule leaves it out: if the change to that rule was interrupted, run the command with that rule.", other)
 		}
+	}
+	if other != "" { // the rules of two moments have a database of this name each, and that of one moment is gone
+		hint += fmt.Sprintf(" If a backup has brought back store %q or %q, add --lost %s.", r.name(i), other, name)
 	}
 	return fmt.Errorf("%w: by the rule that store %q has now, tags are also in store %q, which the command does not name: a node with that rule could still issue from it.%s "+
 		"Add --leave-out with its URL, or, if no node can ever reach it again, --lost %s", leaf.ErrConflict, r.name(i), name, hint, name)

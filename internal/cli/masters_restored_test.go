@@ -71,3 +71,32 @@ func TestBackupsFromBeforeADivisionAsTheTextsSay(t *testing.T) {
 		take(after, node)
 	}
 }
+
+// TestBackupOfOneDatabaseFromBeforeARule: one of two databases is restored from a backup from before the rule was changed. What the
+// refusals say of such a backup is typed until the command ends.
+func TestBackupOfOneDatabaseFromBeforeARule(t *testing.T) {
+	t.Parallel()
+	folder, dir := t.TempDir(), dataDir(t)
+	restored, backup := filepath.Join(folder, "a.db"), filepath.Join(folder, "a.backup")
+	with := func(rule string, words ...string) []string {
+		return append(words, "--store", "a=sqlite:"+restored, "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order="+rule, "--data-dir", dir)
+	}
+	leafOK(t, with("a", "schema", "apply")...)
+	operate(t, restored, "VACUUM INTO '"+backup+"'")
+	change := with("b", "schema", "apply", "--accept-rule")
+	leafOK(t, change...)
+	leafOK(t, with("b", "tag", "create", "order")...)
+	for _, end := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(restored + end)
+	}
+	if err := os.Rename(backup, restored); err != nil {
+		t.Fatal(err)
+	}
+
+	back := regexp.MustCompile(`If a backup has brought back store "\w"(?: or "\w")?, add (--lost \w)\.`)
+	for range 2 { // the database that the rule of the other one has, for each of both
+		change = append(change, strings.Fields(leafFails(t, back, change...))...)
+	}
+	leafOK(t, change...)
+	leafOK(t, with("b", "next", "order")...)
+}
