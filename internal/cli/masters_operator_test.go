@@ -23,13 +23,15 @@ var (
 	walkStart  = regexp.MustCompile(`use --start (\d+) or more`)
 	walkNotAll = regexp.MustCompile(`nothing but a start above every number of the tag in your own tables`)
 	walkLost   = regexp.MustCompile(`if no node can ever reach (?:it again|the database that the rule had), .*?(--lost \w)`)
+	walkOut    = regexp.MustCompile(`tags are also in store "(\w)", which the command does not name|the command has not store (\w)`)
+	walkBack   = regexp.MustCompile(`If a backup has brought back store .*?, add (--lost \w)\.`)
 	walkTimes  = regexp.MustCompile(`(?s)if no node can ever reach .* of them again, give --lost (\w) \d times`)
 	walkRule   = regexp.MustCompile(`if the configured rule is right, stop all nodes, .* then add (--accept-rule)`)
 	walkMoved  = regexp.MustCompile(`of tag "(\S+)": its row in store "(\w)".*Stop all nodes, set max_id in store "\w" to (\d+) or more with SQL`)
 	walkSet    = regexp.MustCompile(`run: leaf tag set '(\S+)' --max-id (\d+)`)
 	walkUse    = regexp.MustCompile(`could repeat some; use (\d+) or more`)
 	walkID     = regexp.MustCompile(`(?:bind sqlite:\S+/(\w).db|store "(\w)": .*): the database is another cluster's: .* this node is one of cluster (\w+)`)
-	walkEnds   = regexp.MustCompile(`tag "\S+" exists|conflict: the tag exists|interrupted`)
+	walkEnds   = regexp.MustCompile(`tag "\S+" exists|conflict: the tag exists|constraint failed: interrupted`)
 )
 
 // given notes a number that was typed for a row, and which docs/MASTERS.md says to multiply.
@@ -75,7 +77,7 @@ func (w *mastersWalk) create() {
 		}
 		create := []string{"tag", "create", tag.name, "--step", strconv.Itoa(1 + w.rng.IntN(walkStep)), "--fixed-step"}
 		if tag.forgotten {
-			tag.typed = max(tag.highest(tag.unseen), tag.typed) + w.add(int64(len(tag.databases())), 2000, tag)
+			tag.typed = max(tag.highest(tag.unseen), tag.typed) + w.add(4, 2000, tag)
 			create = append(create, "--start", strconv.FormatInt(tag.typed, 10))
 		}
 		if w.rng.IntN(4) == 0 {
@@ -85,6 +87,9 @@ func (w *mastersWalk) create() {
 			}
 		}
 		w.follow(w.machine(), create...)
+		for db := range tag.missing {
+			w.told[tag.rows()[db]] = w.ended
+		}
 		clear(tag.missing)
 		tag.forgotten = false
 	}
@@ -124,6 +129,9 @@ func (w *mastersWalk) follow(dir string, words ...string) {
 		}
 	}
 	for range 40 {
+		if words[0] == "tag" && !w.running && w.rng.IntN(3) == 0 {
+			dir = w.machine()
+		}
 		code, text := w.run(dir, words...)
 		if code == 0 {
 			return
@@ -168,11 +176,17 @@ func (w *mastersWalk) follow(dir string, words ...string) {
 			flag(about, "--start", known+add)
 		case match(walkUse, text, &m):
 			flag(about, "--above", max(number(m[1]), known)+add)
+		case match(walkOut, text, &m) && !slices.Contains(w.lost, first(m)) && !slices.Contains(w.stores, first(m)) && !slices.Contains(words, "sqlite:"+w.file(first(m))):
+			words = append(words, "--leave-out", "sqlite:"+w.file(first(m)))
+		case match(walkBack, text, &m):
+			words = append(words, strings.Fields(m[1])...)
 		case match(walkTimes, text, &m):
 			words = append(words, "--lost", m[1])
-		case match(walkLost, text, &m):
+		case match(walkLost, text, &m) && (slices.Contains(w.lost, strings.Fields(m[1])[1]) || strings.Contains(text, "no tag rule is recorded")):
 			words = append(words, strings.Fields(m[1])...)
 		case w.otherID(text):
+		case strings.Contains(text, "a node that crashed counts for"): // it could not say on a busy machine that it ended
+			w.t.Skip(text)
 		case match(walkRule, text, &m):
 			words = append(words, m[1])
 		case match(raiseRow, text, &m), match(walkMoved, text, &m):
@@ -200,3 +214,6 @@ func match(re *regexp.Regexp, text string, m *[]string) bool {
 	*m = re.FindStringSubmatch(text)
 	return *m != nil
 }
+
+// first is the group that matched.
+func first(m []string) string { return m[1] + m[2] }

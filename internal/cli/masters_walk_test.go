@@ -19,16 +19,16 @@ import (
 	"github.com/leaf-idgen/leaf/segment"
 )
 
-// TestWalksOfMasters: tags go from one division over databases to another, while rows, databases and data directories
-// are lost, a backup is restored, and commands end half-way. An operator does what docs/MASTERS.md and the refusals say, on a
-// machine that knows all nodes or none. No ID repeats, and no text leads to a command that does not help.
+// TestWalksOfMasters: tags go from one division over databases to another, while rows, databases, data directories and fences are lost,
+// one database or all are restored, and commands end half-way. An operator does what the documents and the refusals say, on a machine
+// that knows all nodes or none. No ID repeats, and no text leads to a command that does not help.
 func TestWalksOfMasters(t *testing.T) {
 	long.Plain(t)
 	t.Parallel()
-	seeds := []uint64{1029, 1256} // which have found something
+	seeds := []uint64{1029, 1256}
 	if long.Asked() {
 		for seed := range uint64(300) {
-			seeds = append(seeds, 1000+seed)
+			seeds = append(seeds, 2000+seed)
 		}
 	}
 	for _, seed := range seeds {
@@ -49,21 +49,30 @@ const (
 )
 
 type mastersWalk struct {
-	t      *testing.T
-	rng    *rand.Rand
-	folder string
-	tags   []*walkTag
-	nodes  []string // data directories
-	lost   []string // databases that are lost, and not made again
-	backup []string // databases of which there is a backup
-	gaps   bool     // a row was lost, ever
-	log    []string
+	t       *testing.T
+	rng     *rand.Rand
+	folder  string
+	tags    []*walkTag
+	nodes   []string                         // data directories
+	lost    []string                         // databases that are lost, and not made again
+	backup  []string                         // databases of which there is a backup
+	stores  []string                         // databases of the configuration, the first one first
+	rules   []string                         // its tag rules
+	old     struct{ stores, rules []string } // the configuration before
+	running bool                             // the nodes run
+	changes int                              // of the rule
+	saved   map[string]int                   // by name of a backup, how many changes there were before it
+	site    []string                         // databases of which there are backups of one moment
+	ended   int                              // nodes that are gone with their data directories
+	told    map[string]int                   // by row, above the numbers of how many of these it is; -1: a rule since has handed out IDs above it
+	losses  map[string]bool                  // data directories since which a database has lost something
+	gaps    bool                             // a row was lost, ever
+	log     []string
 }
 
 // walkTag is what the operator and the test know of a tag.
 type walkTag struct {
 	name, rule string
-	before     string // the rule before
 	seen       distinct
 	takes      []int64         // by start of a node: the highest ID so far
 	unseen     int             // of the last starts, how many have IDs that no table has
@@ -74,7 +83,7 @@ type walkTag struct {
 
 func newMastersWalk(t *testing.T, seed uint64) *mastersWalk {
 	t.Helper()
-	w := &mastersWalk{t: t, rng: rand.New(rand.NewPCG(seed, 1)), folder: t.TempDir(), nodes: []string{dataDir(t), dataDir(t)}}
+	w := &mastersWalk{t: t, rng: rand.New(rand.NewPCG(seed, 1)), folder: t.TempDir(), told: map[string]int{}, losses: map[string]bool{}, saved: map[string]int{}, nodes: []string{dataDir(t), dataDir(t)}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the walk:\n%s", strings.Join(w.log, "\n"))
@@ -90,12 +99,35 @@ func newMastersWalk(t *testing.T, seed uint64) *mastersWalk {
 }
 
 func (w *mastersWalk) draw() {
+	w.changes++
+	w.old.stores, w.old.rules = w.stores, w.rules
+	w.stores, w.rules = nil, nil
 	for _, tag := range w.tags {
-		tag.before, tag.rule = tag.rule, one(w, []string{"a", "c", "a,b*1000", "b,a*1000", "a,c*1000", "a,b,c*1000", "d,c,b,a*2000", "b,d*2000"})
+		tag.rule = one(w, []string{"a", "c", "a,b*1000", "b,a*1000", "a,c*1000", "a,b,c*1000", "d,c,b,a*2000", "b,d*2000"})
 		clear(tag.missing)
 		for _, db := range tag.databases() {
 			tag.missing[db] = true
 		}
+	}
+	for _, db := range []string{"a", "b", "c", "d"} {
+		used := false
+		for _, tag := range w.tags {
+			used = used || slices.Contains(tag.databases(), db)
+		}
+		if used || w.rng.IntN(2) == 0 || db == "d" && len(w.stores) < 2 {
+			w.stores = append(w.stores, db)
+		}
+	}
+	w.rng.Shuffle(len(w.stores), func(i, j int) { w.stores[i], w.stores[j] = w.stores[j], w.stores[i] })
+	switch order, user := w.tags[0].rule, w.tags[1].rule; w.rng.IntN(4) {
+	case 0:
+		w.rules = []string{"order=" + order, "*=" + user}
+	case 1:
+		w.rules = []string{"u*=" + user, "o*=" + order}
+	case 2:
+		w.rules = []string{"user=" + user, "o*=" + order}
+	default:
+		w.rules = []string{"order=" + order, "user=" + user}
 	}
 }
 
@@ -123,24 +155,34 @@ func (w *mastersWalk) knows(db string) string {
 func (w *mastersWalk) file(db string) string { return filepath.Join(w.folder, db+".db") }
 
 func (w *mastersWalk) with(dir string, words ...string) []string {
-	words = slices.Clone(words)
-	for _, db := range []string{"a", "b", "c", "d"} {
+	words = append(slices.Clone(words), "--data-dir", dir)
+	if !w.running {
+		words = append(words, w.config()...)
+	}
+	return words
+}
+
+func (w *mastersWalk) config() (words []string) {
+	for _, db := range w.stores {
 		words = append(words, "--store", db+"=sqlite:"+w.file(db))
 	}
-	for _, tag := range w.tags {
-		words = append(words, "--tag-rule", tag.name+"="+tag.rule)
+	for _, rule := range w.rules {
+		words = append(words, "--tag-rule", rule)
 	}
-	return append(words, "--data-dir", dir)
+	return words
 }
 
 func (w *mastersWalk) run(dir string, words ...string) (code int, text string) {
 	var out, errs bytes.Buffer
-	near := "LEAF_SEGMENT_NEAR=" + one(w, []string{"a", "b", "c", "d"})
+	near := "LEAF_SEGMENT_NEAR=" + one(w, w.stores)
+	if w.running {
+		near = patient
+	}
 	code = cli.Run(w.t.Context(), cli.Process{Args: w.with(dir, words...), Stdout: &out, Stderr: &errs, Environ: []string{"HOME=" + dir, patient, near}})
 	if text = errs.String(); code == 0 {
 		text = out.String()
 	}
-	w.note("%s, %s on %s: leaf %s: %d", w.tags[0].rule, w.tags[1].rule, filepath.Base(dir), strings.Join(words, " "), code)
+	w.note("%s; %s on %s: leaf %s: %d", strings.Join(w.stores, ","), strings.Join(w.rules, " "), filepath.Base(dir), strings.Join(words, " "), code)
 	if code != 0 {
 		w.log = append(w.log, text)
 	}
@@ -172,7 +214,7 @@ func (w *mastersWalk) note(format string, args ...any) {
 
 func (w *mastersWalk) act() {
 	w.t.Helper()
-	switch n := w.rng.IntN(29); {
+	switch n := w.rng.IntN(36); {
 	case n < 10:
 		w.take(one(w, w.tags))
 	case n < 12:
@@ -180,6 +222,7 @@ func (w *mastersWalk) act() {
 	case n < 14:
 		i := w.rng.IntN(len(w.nodes))
 		w.nodes[i] = dataDir(w.t)
+		w.ended++
 		w.note("node %d is gone with its data directory", i)
 	case n < 16:
 		w.loseRows()
@@ -195,8 +238,32 @@ func (w *mastersWalk) act() {
 		w.deleteRow()
 	case n < 27:
 		w.save()
-	default:
+	case n < 29:
 		w.restore()
+	case n < 31:
+		w.early()
+	case n < 33:
+		w.rebuild()
+	case n < 34:
+		w.saveAll()
+	default:
+		w.restoreAll()
+	}
+}
+
+// early runs tag create while a database may be lost: it does not answer, or is there and empty.
+func (w *mastersWalk) early() {
+	w.t.Helper()
+	tag := one(w, w.tags)
+	if len(w.lost) == 0 {
+		return
+	}
+	w.run(w.machine(), "tag", "create", tag.name, "--start", strconv.Itoa(1+w.rng.IntN(5000)))
+	for db, row := range tag.rows() {
+		if _, missing := tag.missing[db]; missing && w.maxID(db, row) >= 0 {
+			w.note("row %s was made early", row)
+			delete(tag.missing, db)
+		}
 	}
 }
 
@@ -227,10 +294,11 @@ func (w *mastersWalk) check() {
 func (w *mastersWalk) take(tag *walkTag) {
 	w.t.Helper()
 	i, n := w.rng.IntN(len(w.nodes)), 1+w.rng.IntN(3*walkStep)
-	if tag.before != "" && w.rng.IntN(4) == 0 { // a node that still has the rule before
-		rule := tag.rule
-		tag.rule = tag.before
-		defer func() { tag.rule = rule }()
+	if len(w.old.rules) > 0 && w.rng.IntN(4) == 0 { // a node that still has the rule before
+		is := w.old
+		w.old.stores, w.old.rules = w.stores, w.rules
+		w.stores, w.rules = is.stores, is.rules
+		defer func() { w.old.stores, w.old.rules, w.stores, w.rules = is.stores, is.rules, w.old.stores, w.old.rules }()
 	}
 	code, text := w.run(w.nodes[i], "next", tag.name, "-n", strconv.Itoa(n))
 	if code == exhausted || w.otherID(text) { // exhausted: on a busy machine
