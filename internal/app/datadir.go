@@ -9,18 +9,18 @@ import (
 	"github.com/leaf-idgen/leaf/driver/datadir"
 )
 
-// openDir opens the data directory. That another process uses it is a conflict to
-// every caller.
+// openDir opens the data directory. That another process uses it is leaf.ErrNotReady: that one may be a command, or a killed
+// node that the kernel has not ended yet. A service manager then tries again, as it does not after a conflict.
 func openDir(path string) (*datadir.Dir, error) {
 	dir, err := datadir.Open(path)
 	if locked, ok := errors.AsType[*datadir.LockedError](err); ok {
-		return nil, fmt.Errorf("%w: %w", leaf.ErrConflict, locked)
+		return nil, fmt.Errorf("%w: %w", leaf.ErrNotReady, locked)
 	}
 	return dir, err
 }
 
 // A command without a running node holds the data directory for as long as it works, most
-// for a few milliseconds. A node or another command that starts in that moment waits for it.
+// for a few milliseconds, a repair for seconds. A node or another command that starts meanwhile waits for a moment.
 const (
 	dirPatience = time.Second
 	dirPause    = 20 * time.Millisecond

@@ -19,8 +19,8 @@ func TestStartWaitsForACommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.New(c, app.Options{}); !errors.Is(err, leaf.ErrConflict) {
-		t.Fatalf("beside a holder that stays: got %v, want ErrConflict", err)
+	if _, err := app.New(c, app.Options{}); !errors.Is(err, leaf.ErrNotReady) {
+		t.Fatalf("beside a holder that stays: got %v, want ErrNotReady", err)
 	}
 	time.AfterFunc(200*time.Millisecond, func() { _ = held.Close() })
 	node, err := app.New(c, app.Options{})

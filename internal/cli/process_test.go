@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/internal/server/servertest"
 )
 
@@ -200,8 +202,8 @@ func TestSecondProcessOnOneDataDirectoryIsRefused(t *testing.T) {
 	p := serve(t, dir)
 	out, err := exec.CommandContext(t.Context(), "leaf", "serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0").CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.ExitCode() != 5 {
-		t.Errorf("got %v, want exit code 5", err)
+	if !ok || exit.ExitCode() != 4 {
+		t.Errorf("got %v, want exit code 4", err)
 	}
 	for _, want := range []string{dir, "process " + strconv.Itoa(p.cmd.Process.Pid), "A second node repeats IDs unless it has a --data-dir of its own, the same --store as the first one (--store " + strconv.Quote("sqlite:"+filepath.Join(dir, "leaf.db")) + " if that has none)"} {
 		if !strings.Contains(string(out), want) {
@@ -212,6 +214,38 @@ func TestSecondProcessOnOneDataDirectoryIsRefused(t *testing.T) {
 		t.Errorf("got %d lines, want 1: %s", lines, out)
 	}
 	p.ids(t, 1) // and the first one goes on
+}
+
+// TestServiceManagerTriesAgainBesideACommand: a node crashed, an administrator types a command that takes its time on the
+// node's data directory, and the service manager starts the node meanwhile. The unit must start it once more: the command ends.
+func TestServiceManagerTriesAgainBesideACommand(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	command, err := datadir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "leaf", "serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0").CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || !strings.Contains(string(out), "is in use by process") {
+		t.Fatalf("got %v, want a refusal: %s", err, out)
+	}
+	unit, err := os.ReadFile(filepath.FromSlash("../../deploy/systemd/leaf.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, never, ok := strings.Cut(string(unit), "\nRestartPreventExitStatus=")
+	if !ok {
+		t.Fatal("the unit has no RestartPreventExitStatus=")
+	}
+	never, _, _ = strings.Cut(never, "\n")
+	if slices.Contains(strings.Fields(never), strconv.Itoa(exit.ExitCode())) {
+		t.Errorf("the exit code is %d, and after %s systemd never starts the node again: %s", exit.ExitCode(), never, out)
+	}
+	if err := command.Close(); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, dir).ids(t, 1)
 }
 
 func TestTwoProcessesShareOneSQLiteFile(t *testing.T) {
