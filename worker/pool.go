@@ -65,12 +65,16 @@ func (p pool) open(ctx context.Context, want StoredNamespace) (*StoredNamespace,
 // one repeats, from its beginning on, the IDs of the earlier one's first days.
 const setLayoutBack = "IDs of two layouts or epochs can be equal: set the layout back, or give the IDs of the new one tables of their own"
 
+// setNamespaceBack is what to do about another namespace. A registry of its own is no cure for a node whose namespace
+// was changed while others are in this one.
+const setNamespaceBack = "if the namespace of this node was changed, set it back: another registry gives the numbers that the nodes of this one have. Else name the registry, path or prefix of this node's environment"
+
 // Admit returns ErrForeign, naming both sides, if a node of the namespace want may
 // not use s.
 func (s StoredNamespace) Admit(want Namespace) error {
 	switch {
 	case s.Name != want.Name:
-		return fmt.Errorf("%w: it belongs to namespace %q, this node to %q; give every environment a registry, path or prefix of its own", ErrForeign, s.Name, want.Name)
+		return fmt.Errorf("%w: it belongs to namespace %q, this node to %q; %s", ErrForeign, s.Name, want.Name, setNamespaceBack)
 	case s.Fingerprint != want.Fingerprint:
 		return fmt.Errorf("%w: its IDs have the layout %q, this node's %q; %s, and a new, empty registry", ErrForeign, s.Fingerprint, want.Fingerprint, setLayoutBack)
 	}

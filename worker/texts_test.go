@@ -131,3 +131,14 @@ type reserving struct {
 }
 
 func (r reserving) Reserved(context.Context) ([]worker.Adoptable, error) { return r.rows, nil }
+
+// TestAnotherNamespaceIsSetBack: a node whose namespace was changed is not sent to another registry, which has the numbers of
+// the nodes that it leaves behind.
+func TestAnotherNamespaceIsSetBack(t *testing.T) {
+	t.Parallel()
+	stored := worker.StoredNamespace{Namespace: worker.Namespace{Name: "default", Fingerprint: "f"}}
+	err := stored.Admit(worker.Namespace{Name: "prod", Fingerprint: "f"})
+	if !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), "set it back: another registry gives the numbers that the nodes of this one have") {
+		t.Errorf("Admit = %v; want ErrForeign that says to set the namespace back", err)
+	}
+}

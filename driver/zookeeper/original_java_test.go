@@ -230,8 +230,8 @@ func TestOriginalRefusesJavaOfAnotherLayout(t *testing.T) {
 	path := p.java(t, "10.0.0.9:8080", now)
 	for _, nonce := range []string{first.Nonce, "new"} {
 		req.Nonce = nonce
-		if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) {
-			t.Errorf("Claim beside a Java server = %+v, %v; want ErrForeign with %s", r, err, path)
+		if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "tables of their own") {
+			t.Errorf("Claim beside a Java server = %+v, %v; want ErrForeign with %s, and that another name is not enough", r, err, path)
 		}
 	}
 }
