@@ -114,7 +114,7 @@ func (r *registry) openRecords(cfg config.Config, dbs *databases, log *slog.Logg
 var ordinal = regexp.MustCompile(`-([0-9]+)$`)
 
 // ofAddress matches a host name that a cloud made of an IPv4 address: hosts of several networks end in the same number.
-var ofAddress = regexp.MustCompile(`(^|-)[0-9]+-[0-9]+-[0-9]+-[0-9]+$`)
+var ofAddress = regexp.MustCompile(`(^|-)[0-9]{1,3}(-[0-9]{1,3}){3}$`)
 
 // staticNumber returns the worker ID that the configuration gives to this node.
 func staticNumber(c config.Snowflake, workers config.Workers, address string, hostname func() (string, error)) (int64, error) {

@@ -44,6 +44,7 @@ func TestStaticNumber(t *testing.T) {
 		{name: "an IP address", c: c{FromHostname: true}, host: "ip-10-0-1-12.eu-west-1.compute.internal", err: "must not be made of an IP address"},
 		{name: "an IP address alone", c: c{FromHostname: true}, host: "10-0-1-12", err: "must not be made of an IP address"},
 		{name: "numbers in the name", c: c{FromHostname: true}, host: "leaf-2-1-0", want: 0},
+		{name: "a date in the name", c: c{FromHostname: true}, host: "leaf-2026-11-29-3", want: 3},
 		{name: "a random suffix", c: c{FromHostname: true}, host: "leaf-5d4f", err: "must be a host name that ends"},
 	}
 	for _, tc := range cases {
