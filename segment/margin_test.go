@@ -73,6 +73,32 @@ func TestRepairByTheMarginOfTheText(t *testing.T) {
 	})
 }
 
+// TestRepairByTheMarginBesideJava: Java servers double the step of a tag that is fixed here. One of them has issued an ID that is in
+// no table yet when the database loses commits. A repair above the number that the text tells the operator to find does not repeat it.
+func TestRepairByTheMarginBesideJava(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step, javaStep = 10, 10 << 6
+		s, ids := newStore(row(step)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 5)...)
+		synctest.Wait() // the range that follows is loaded
+		inTables := javaTakes(t, s, ids) - 1
+		ids.add(t, "Java", inTables+javaStep) // of another server
+		restored(s, 11)
+		useUntil(t, a, ids, leaf.ErrRegress)
+		const starts, held = 3, 1
+		largest := int64(step)
+		if strings.Contains(segment.LargestRange, "of a Java server 1,000,000") {
+			largest = 1_000_000
+		}
+		if _, err := a.Repair(t.Context(), "order", inTables+3*largest*starts+held); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		ids.add(t, "a after the repair", drain(t, a, "order", 2*javaStep)...)
+	})
+}
+
 // TestRepairByTheMarginInStrictOrder: the database forgets all ranges of a tag in strict order, and the node is gone that began
 // one term after the other since the last ID that is in a table. Between the first ID of one term and that of the next lies a
 // range. A repair above the number that the error tells the operator to find repeats none of them.

@@ -293,7 +293,7 @@ func (r *repair) post(ctx context.Context, n Notice) error {
 // must find a number above those that a lost node may have issued. The ranges of all nodes count: those of the others can
 // lie between the highest number that a table has and the range of the lost node. So do those of all terms of strict order: the
 // stock of a term ends with it.
-const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before) for each start of a node since that number was issued, for each node that ran then, and, of a tag in strict order, for each order.lease since then (2 s), because it can have had another owner in each"
+const LargestRange = "the largest range a node can take (the largest of segment.max-step, and of the tag's step, min-step and max-step; if one was lowered, its value before; of a Java server 1,000,000, or the tag's step if that is larger) for each start of a node since that number was issued, for each node that ran then, and, of a tag in strict order, for each order.lease since then (2 s), because it can have had another owner in each"
 
 // Margin is what to add to the highest number that people find in their tables: IDs that are on their way to
 // one, and ranges of which no ID is in one yet.
