@@ -20,7 +20,7 @@ func TestBackupsFromBeforeADivisionAsTheTextsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks := regexp.MustCompile(`(?s)So take each tag that did, by the rule\s+of the backup or by any since, in steps 3 and 4 as if a node was gone.* NUMBER is then the one of\s+\[MASTERS.md\]`)
+	asks := regexp.MustCompile(`(?s)So take each tag that\s+did, by the rule of the backup or by any since, in steps 3 and 4 as if a node was gone.* NUMBER is\s+then the one of \[MASTERS.md\]`)
 	for before, after := range map[string]string{"a": "a,b*1000", "a,b*1000": "a"} {
 		folder, node, issuer, seen := t.TempDir(), dataDir(t), dataDir(t), distinct{}
 		with := func(rule, dir string, words ...string) []string {

@@ -130,7 +130,7 @@ func (t *translator) zooKeeper(at, kind string) {
 	}
 	if kind == RegistryZooKeeper && !isPathName(name.value) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have: " +
-			"stop all of these, set snowflake.name to a new name, do not declare its registry new, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
+			"stop all of these, set snowflake.name to a new name, do not run leaf worker init, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
 		return
 	}
 	t.set("snowflake.name", t.at(name), name.value)
