@@ -9,8 +9,8 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// AfterBackups ends what a node or a command says beside another tag rule. Numbers that were issued since the backup are known to nodes
-// by names that the rule may have no more, and which no node tells.
+// AfterBackups ends what a node or a command says beside another tag rule. Nodes know the numbers that were issued since the backup by
+// the names that rows had then. Of a name that the rule does not have any more they tell nothing.
 const AfterBackups = "if backups from before this rule were loaded, see docs/OPERATIONS.md#backup-and-restore-drill too: a tag in several databases, or one that was, then needs a number"
 
 // refuses returns why nothing may be loaded from the store, nil if it may. When one database has
