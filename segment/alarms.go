@@ -39,7 +39,7 @@ const withoutRanges = "-1, from which no node takes a range (but stop Java serve
 const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it with SQL to " + withoutRanges + ", " + askAllNodes + ". If the numbers are used up, " + anotherTag
 
 // anotherTag is what an administrator does who cannot use a tag any more.
-const anotherTag = "create another tag; if it has a format, give that other letters, because two tags with one format write the same texts"
+const anotherTag = "create another tag, and give its IDs a column of their own, because IDs of two tags can be equal; if it has a format, give that other letters, because two tags with one format write the same texts"
 
 // askAllNodes is what to do about a max_id that is lost, or too low. A node keeps what it has reserved in its
 // data directory only: when the directory is lost, no other node knows these numbers.

@@ -173,7 +173,7 @@ func (s timeless) Lookup(ctx context.Context, tag string) (segment.Row, error) {
 }
 
 // TestRowInALaterPeriodAsTheAlarmSays: a node whose clock was ahead has issued numbers of tomorrow, and is thrown away with its
-// data directory. The operator does with the row what the alarm of the other node says, and no number of tomorrow repeats.
+// data directory. The operator does what the alarm of the other node says, with the row or with another tag, and no number repeats.
 func TestRowInALaterPeriodAsTheAlarmSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24*time.Hour - 70*time.Minute)
@@ -197,8 +197,18 @@ func TestRowInALaterPeriodAsTheAlarmSays(t *testing.T) {
 			low.MaxID = 10957<<number.PeriodBits + 4 + 3*1_000_000
 			s.Put(low)
 			right = node(t, s, d, cfg)
-		} else if !strings.Contains(do, "create another tag; if it has a format, give that other letters") {
-			t.Errorf("an operator who gives the other tag this format writes the texts of today again: %q", do)
+		} else {
+			if !strings.Contains(do, "create another tag") || !strings.Contains(do, "if it has a format, give that other letters") {
+				t.Errorf("an operator who gives the other tag this format writes the texts of today again: %q", do)
+			}
+			column := ids // that programs keep the IDs in
+			if strings.Contains(do, "give its IDs a column of their own") {
+				column = newLedger()
+			}
+			other := daily()
+			other.Tag = "other"
+			s.Put(other)
+			column.add(t, "right", drain(t, right, "other", 3)...)
 		}
 		time.Sleep(70 * time.Minute)
 		ids.add(t, "right", drain(t, right, "order", 20)...)

@@ -84,7 +84,7 @@ type tagDeleteCmd struct {
 func (tagDeleteCmd) Help() string {
 	return `The row and its options are deleted. Where its numbers end is kept in the table leaf_repair_node: leaf tag create refuses a start below that, on every node and with --store, so that no number is issued twice. Without that table nothing is deleted; leaf schema apply makes it.
 
-The end is kept for good. A tag that was created with a start that is too high cannot be created again with a lower one, because a node may have issued from it: use another name, and other letters in its format.`
+The end is kept for good. A tag that was created with a start that is too high cannot be created again with a lower one, because a node may have issued from it: use another name, a column of its own for its IDs, which can be equal to those of the first tag, and other letters in its format.`
 }
 
 // Run deletes a tag.
