@@ -37,6 +37,11 @@ func TestForecastOfExhaustion(t *testing.T) {
 				if test.alarm == "" && text != "" || !strings.Contains(text, test.alarm) {
 					t.Errorf("alarm %q, want %q", text, test.alarm)
 				}
+				for _, al := range n.alarms.list() {
+					if al.Code == leaf.AlarmExhausted && !strings.Contains(al.Do, "and Java servers for good") {
+						t.Errorf("Java servers that go on have numbers that a leased registry gives, too: %q", al.Do)
+					}
+				}
 				n.stop()
 				w.records.set(func(r *records) { delete(r.byNum, test.highest) })
 				n.up()

@@ -73,12 +73,12 @@ func (c *conn) supersede(ctx context.Context, other kind) (highest int64, err er
 // highest returns the highest T of records. A number that its owner released is free
 // from T on; any other one a margin later.
 func (k kind) highest(records []worker.Record, now int64) (int64, error) {
-	const elsewhere = "or use another --snowflake-name with a --snowflake-worker-range that does not overlap"
+	const elsewhere = "or divide the numbers as docs/SNOWFLAKE.md#operating says, and use another --snowflake-name"
 	var highest, until int64
 	for _, r := range records {
 		if r.Damage != "" {
 			return 0, fmt.Errorf("%w: below %s a record of --snowflake-registry %s cannot be read, so it is unknown until when its number is held: %s. "+
-				"Stop all nodes of that registry, wait for as long as their --snowflake-horizon and 1 min, and delete the node that cannot be read, %s",
+				"Stop all nodes of that registry, and Java servers for good, wait for as long as their --snowflake-horizon and 1 min, and delete the node that cannot be read, %s",
 				leaf.ErrConflict, k.folder, k.name, r.Damage, elsewhere)
 		}
 		highest = max(highest, r.Bound)
@@ -88,7 +88,7 @@ func (k kind) highest(records []worker.Record, now int64) (int64, error) {
 	}
 	if until = max(until, highest); until > now {
 		return 0, fmt.Errorf("%w: nodes with --snowflake-registry %s hold numbers below %s until %s; the two kinds do not know each other's numbers. "+
-			"Stop all of those nodes, and wait until then if one of them crashed, %s",
+			"Stop all of those nodes, and Java servers for good, and wait until then if one of them crashed, %s",
 			worker.ErrTaken, k.name, k.folder, time.UnixMilli(until).UTC().Format(time.RFC3339), elsewhere)
 	}
 	return highest, nil

@@ -53,6 +53,11 @@ func TestKindsExcludeEachOther(t *testing.T) {
 		if !errors.Is(err, worker.ErrTaken) || !strings.Contains(err.Error(), "--snowflake-registry "+kind) {
 			t.Errorf("Claim beside %+v = %+v, %v", held, got, err)
 		}
+		for _, cure := range []string{"and Java servers for good", "divide the numbers as docs/SNOWFLAKE.md#operating says"} {
+			if !strings.Contains(err.Error(), cure) {
+				t.Errorf("%v; want %q: numbers that the other nodes, or Java servers, have or get are given again", err, cure)
+			}
+		}
 		if err := other.Init(ctx(t), request(addr).Namespace); !errors.Is(err, worker.ErrTaken) {
 			t.Errorf("Init beside %+v: %v", held, err)
 		}

@@ -209,7 +209,8 @@ func TestRegistryKeepsItsID(t *testing.T) {
 		renew := func(own worker.Record) error { _, err := known.Renew(t.Context(), own, 0); return err }
 		peers := func() error { _, err := known.Peers(t.Context()); return err }
 		isOthers := func(err error) bool {
-			return err != nil && strings.Contains(err.Error(), "another registry of worker IDs answers") && !errors.Is(err, worker.ErrLost)
+			return err != nil && strings.Contains(err.Error(), "another registry of worker IDs answers") &&
+				strings.Contains(err.Error(), "and Java servers of the other one for good") && !errors.Is(err, worker.ErrLost)
 		}
 		own, err := claim()
 		if err != nil || r.id != "" {

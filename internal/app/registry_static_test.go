@@ -36,8 +36,9 @@ func TestStaticNumberAfterARegistry(t *testing.T) {
 	refused := func(file string) {
 		t.Helper()
 		_, err := app.New(c, app.Options{})
-		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `"elsewhere"`) || !strings.Contains(err.Error(), kept) {
-			t.Errorf("New with worker.json=%s: %v; want ErrConflict that names the registry and the file", file, err)
+		if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), `"elsewhere"`) || !strings.Contains(err.Error(), kept) ||
+			!strings.Contains(err.Error(), "and its Java servers for good") {
+			t.Errorf("New with worker.json=%s: %v; want ErrConflict that names the registry, the file, and who else has its numbers", file, err)
 		}
 	}
 	keep()
