@@ -165,7 +165,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmRule, Subject: name,
 		Text: fmt.Sprintf("segment mode of this node issues nothing any more, not even from memory, because of the tag rule in store %q: %s", name, firstLine(err)),
-		Do:   "find out who changed the tag rule; if it was on purpose, stop all nodes, because this one took ranges until now; set max_id of each row that was moved to that of its old row or more, and start the nodes with the new rule; if not, stop all nodes; before the old rule is accepted again, each row must lie above the other database's row of its tag",
+		Do:   "find out who changed the tag rule; if it was on purpose, stop all nodes, because this one took ranges until now, and Java servers for good; set max_id of each row that was moved to that of its old row or more, and start the nodes with the new rule; if not, stop all nodes; before the old rule is accepted again, each row must lie above the other database's row of its tag",
 	}
 }
 

@@ -108,7 +108,7 @@ func TestRuleBesideRowsThatWereMovedTooEarly(t *testing.T) {
 
 	fresh := c
 	fresh.DataDir, fresh.TagRules = shortDir(t), []string{"user*=a"}
-	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, nil); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "stop all nodes, then move the rows") {
+	if _, err := app.ApplySchema(t.Context(), fresh, app.Options{}, nil); !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "stop all nodes, and Java servers for good, then move the rows") {
 		t.Errorf("apply: got %v", err)
 	}
 	_, err = app.ApplySchema(t.Context(), fresh, app.Options{}, &app.RuleChange{})

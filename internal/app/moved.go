@@ -118,7 +118,7 @@ func (r *ruleChange) compare(from int, tag string, known int64, why string, rows
 		return fmt.Errorf("%w: tag %q: %s, must be 0 to %d; no node wrote that: correct it", leaf.ErrConflict, tag, why, int64(segment.MaxMaxID))
 	}
 	return fmt.Errorf("%w: the new rule would repeat numbers of tag %q: its row in store %q, where the rule expects it, has max_id=%d, but %s. "+
-		"Stop all nodes, set max_id in store %q to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, r.name(to), at, why, r.name(to), known)
+		"Stop all nodes, and Java servers for good, set max_id in store %q to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, r.name(to), at, why, r.name(to), known)
 }
 
 // keepEnds tells the databases of the rule where the numbers of tags end whose rows stay behind in

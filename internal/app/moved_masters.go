@@ -193,5 +193,5 @@ func (r *ruleChange) divided(tag, row string, store int, at, least, end int64) e
 		return nil
 	}
 	return fmt.Errorf("%w: the new rule would repeat IDs of tag %q: rows of an earlier rule have handed out IDs below %d, and its row %q in store %q has max_id=%d. "+
-		"Stop all nodes, set max_id of that row to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, end, row, r.name(store), at, least)
+		"Stop all nodes, and Java servers for good, set max_id of that row to %d or more with SQL, and run the command again", leaf.ErrConflict, tag, end, row, r.name(store), at, least)
 }

@@ -27,7 +27,7 @@ var (
 	walkBack   = regexp.MustCompile(`If a backup has brought back store .*?, add (--lost \w)\.`)
 	walkTimes  = regexp.MustCompile(`(?s)if no node can ever reach .* of them again, give --lost (\w) \d times`)
 	walkRule   = regexp.MustCompile(`if the configured rule is right, stop all nodes, .* then add (--accept-rule)`)
-	walkMoved  = regexp.MustCompile(`of tag "(\S+)": its row in store "(\w)".*Stop all nodes, set max_id in store "\w" to (\d+) or more with SQL`)
+	walkMoved  = regexp.MustCompile(`of tag "(\S+)": its row in store "(\w)".*Stop all nodes, and Java servers for good, set max_id in store "\w" to (\d+) or more with SQL`)
 	walkSet    = regexp.MustCompile(`run: leaf tag set '(\S+)' --max-id (\d+)`)
 	walkUse    = regexp.MustCompile(`could repeat some; use (\d+) or more`)
 	walkID     = regexp.MustCompile(`(?:bind sqlite:\S+/(\w).db|store "(\w)": .*): the database is another cluster's: .* this node is one of cluster (\w+)`)

@@ -12,7 +12,7 @@ import (
 var (
 	aboveKnown = regexp.MustCompile(`could repeat some; .*use (--start \d+) or more`)
 	asksAbove  = regexp.MustCompile(`(?s)lived in several databases, .* (--above) NUMBER.* the highest ID of them in your own tables, or \d+ if that is higher, plus 2 times the sum of one block, 1000, `)
-	raiseRow   = regexp.MustCompile(`its row "(.*)" in store "(.)" has max_id=\d+. Stop all nodes, set max_id of that row to (\d+) or more with SQL`)
+	raiseRow   = regexp.MustCompile(`its row "(.*)" in store "(.)" has max_id=\d+. Stop all nodes, and Java servers for good, set max_id of that row to (\d+) or more with SQL`)
 )
 
 // TestMastersAsTheTextsSay: a tag in one database comes into two, then into four, then back into one, and into two again.

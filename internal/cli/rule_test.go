@@ -10,8 +10,8 @@ import (
 
 // acceptRule is what the refusal of another rule says to type, of a node and of the command.
 var acceptRule = map[string]*regexp.Regexp{
-	"serve":        regexp.MustCompile(`if this node's rule is right, stop all nodes, then move the rows to where it expects them .*, then run, with the settings of this node: leaf (schema apply --accept-rule)`),
-	"schema apply": regexp.MustCompile(`if the configured rule is right, stop all nodes, then move the rows to where it expects them .*, then add (--accept-rule)`),
+	"serve":        regexp.MustCompile(`if this node's rule is right, stop all nodes, and Java servers for good, then move the rows to where it expects them .*, then run, with the settings of this node: leaf (schema apply --accept-rule)`),
+	"schema apply": regexp.MustCompile(`if the configured rule is right, stop all nodes, and Java servers for good, then move the rows to where it expects them .*, then add (--accept-rule)`),
 }
 
 // TestAcceptRuleAsTheTextsSay: the rule that divides the tags is changed. A node and leaf

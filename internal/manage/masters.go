@@ -121,7 +121,7 @@ func (k *mastersKnown) check(row segment.NewRow) (missing []int, err error) {
 		case err != nil:
 			return nil, err
 		case at < least:
-			return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use from rows that the tag rule does not use now, and row %q would repeat some; stop all nodes, and run: leaf tag set '%[4]s' --max-id %d",
+			return nil, fmt.Errorf("%w: IDs of tag %q below %d are in use from rows that the tag rule does not use now, and row %q would repeat some; stop all nodes, and Java servers for good, and run: leaf tag set '%[4]s' --max-id %d",
 				leaf.ErrConflict, row.Tag, k.others, part, least)
 		}
 		begun = max(begun, k.masters.End(i, at+1))
