@@ -120,14 +120,13 @@ func (h *Holder) claim(nonce string, last, filed *Previous) (Record, error) {
 		Latest:    h.unit(now.Add(2 * h.cfg.longest())), // twice: other nodes may have other clocks, and a longer horizon
 		End:       h.clock.end.UnixMilli(),
 		Margin:    h.cfg.Margin.Milliseconds(),
+		Quiet:     quiet,
+		Fresh:     h.cfg.Fresh && h.counters.claims.Load() == 0,
 		Previous:  last,
 		QuietLater: func() int64 {
 			_, since := h.read()
 			return quietAfter(since - elapsed)
 		},
-	}
-	if !h.cfg.Fresh || h.counters.claims.Load() > 0 {
-		req.Quiet = quiet
 	}
 	if lost := h.last(nil); lost != nil && lost == last && lost.Quiet == 0 {
 		lost.Quiet = quiet // once, by a clock that is trusted: the moment must not move with each attempt

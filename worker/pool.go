@@ -111,7 +111,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 	// Each round loses only against a claim that another node completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
-		want := StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNow()}
+		want := StoredNamespace{Namespace: req.Namespace, IssueFrom: req.QuietNew()}
 		if want.IssueFrom > 0 {
 			want.Given = Unseen
 		}

@@ -134,6 +134,7 @@ type Request struct {
 	Latest    int64      // a namespace whose numbers may be used only after this moment is refused; 0: none is
 	End       int64      // of the layout: a number that may be used only from then on is not given; 0: none
 	Quiet     int64      // moment by which every node has stopped that could issue at Now; 0: there was none. A registry reads QuietNow
+	Fresh     bool       // the registry was never used, as Config.Fresh: a namespace that the claim makes need not wait. Records that are gone do
 	Previous  *Previous  // what this node's file says about its last claim; nil if nothing
 
 	// QuietLater returns Quiet as it is at the time of the call, by a clock that also
@@ -150,6 +151,14 @@ func (r Request) QuietNow() int64 {
 		return r.Quiet
 	}
 	return r.QuietLater()
+}
+
+// QuietNew is QuietNow for a namespace that the claim makes.
+func (r Request) QuietNew() int64 {
+	if r.Fresh {
+		return 0
+	}
+	return r.QuietNow()
 }
 
 // BoundFor returns the T to record with a claim that may issue from floor on. T is

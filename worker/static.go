@@ -31,7 +31,7 @@ func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
 	if !inRange(req.Numbers, s.number) {
 		return Record{}, leaf.BadField("worker-id", s.number, fmt.Sprintf("must be %d to %d", req.Numbers.Lo, req.Numbers.Hi-1))
 	}
-	floor := req.Quiet
+	floor := req.QuietNew()
 	if p := req.Previous; p != nil {
 		if p.Number != s.number {
 			return Record{}, fmt.Errorf("%w: this node had the static worker ID %d until now, as %s in its data directory says, and the configuration gives it %d. "+

@@ -162,7 +162,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 		}
 		fresh := worker.StoredNamespace{Namespace: ns}
 		if claim != nil {
-			fresh.IssueFrom = claim.QuietNow()
+			fresh.IssueFrom = claim.QuietNew()
 		}
 		if unseen := stored == nil || stored.forever == noForever; unseen && fresh.IssueFrom > 0 && forever.stat.NumChildren > 0 {
 			running := false
