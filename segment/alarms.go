@@ -173,7 +173,7 @@ func ruleAlarm(name string, err error) leaf.Alarm {
 func clusterAdvice(e *ClusterError) string {
 	return fmt.Sprintf("find out to which database the URL of the store leads, and whether other data was loaded there, and make the URL lead to the database of cluster %[1]s; "+
 		"only if it is still the database of cluster %[1]s, with its rows, and nothing but the ID was changed, run in it: UPDATE leaf_meta SET value = '%[1]s' WHERE name = 'cluster_id'; "+
-		"if a backup of cluster %[1]s was loaded into a new database, stop all nodes before you run that, then start them with their own data directories, which know the numbers that the backup forgot, and repair every tag; if it brought back worker IDs, run DELETE FROM leaf_worker_namespace, too, before the start: docs/OPERATIONS.md#backup-and-restore-drill; "+
+		"if a backup of cluster %[1]s was loaded into a new database, stop all nodes and Java servers before you run that, then start the nodes with their own data directories, which know the numbers that the backup forgot, and repair every tag, as docs/OPERATIONS.md#backup-and-restore-drill says; if it brought back worker IDs, run DELETE FROM leaf_worker_namespace, too, before the start; "+
 		"if the database of cluster %[1]s is lost for good, and this one was made empty in its place, stop all nodes, run that UPDATE, make each missing tag as docs/GUARANTEES.md#repair says of --above (leaf tag create TAG --start NUMBER), and start the nodes with their own data directories, without leaf worker init; "+
 		"only if the database has other nodes, and this one is to be one of them, start it with a new data directory, and its callers then get numbers of cluster %[2]s", e.Own, e.Found)
 }

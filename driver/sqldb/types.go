@@ -29,7 +29,7 @@ func (s *Store) checkTypes(ctx context.Context) (err error) {
 	for _, c := range columns {
 		if name := strings.ToUpper(c.DatabaseTypeName()); !wholeNumber.MatchString(name) {
 			return fmt.Errorf("%w: the column %s of leaf_alloc has the type %s, which repeats IDs where it rounds;"+
-				" stop every node, make it bigint (int for step), and compare each max_id with the highest ID in use before a node starts",
+				" stop every node and Java server, make it bigint (int for step), and compare each max_id with the highest ID in use before one starts",
 				segment.ErrSchema, strings.ToLower(c.Name()), name)
 		}
 	}

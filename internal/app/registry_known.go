@@ -189,7 +189,7 @@ func (k *knownRegistry) other(err error) error {
 		return err
 	case k.inStore: // where all nodes have segment mode, the registry has no ID, and the cluster tells
 		return &otherRegistryError{ids: *found, text: fmt.Sprintf("%v. Both clusters give the same worker IDs, so nothing is claimed or changed there. Lead the address of the store back to cluster %[2]s; "+
-			"if a backup of cluster %[2]s was loaded into a new database, stop all nodes, run in it: UPDATE leaf_meta SET value = '%[2]s' WHERE name = 'cluster_id'; DELETE FROM leaf_worker_namespace, and start them: the numbers wait as after a wipe; do the same if the database of cluster %[2]s is lost for good, and this one was made in its place; "+
+			"if a backup of cluster %[2]s was loaded into a new database, stop all nodes and Java servers, run in it: UPDATE leaf_meta SET value = '%[2]s' WHERE name = 'cluster_id'; DELETE FROM leaf_worker_namespace, and start the nodes as docs/OPERATIONS.md#backup-and-restore-drill says: the worker IDs wait as after a wipe; do the same if the database of cluster %[2]s is lost for good, and this one was made in its place; "+
 			"only if the database has other nodes, and this one is to be one of them, stop it, and start it with a new data directory", found, found.Own)}
 	}
 	return k.otherRegistry(found.Own, found.Found)

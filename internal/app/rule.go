@@ -316,7 +316,7 @@ func (r *ruleChange) checkStopped(ctx context.Context, i int) error {
 		names = append(names, m.Node)
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%w: nodes take ranges from store %q, perhaps by another rule: %s. Stop all nodes, and run the command again; a node that crashed counts for %d minutes",
+	return fmt.Errorf("%w: nodes take ranges from store %q, perhaps by another rule: %s. Stop all nodes, and Java servers for good, and run the command again; a node that crashed counts for %d minutes",
 		leaf.ErrConflict, r.name(i), strings.Join(names, ", "), int(runningFor.Minutes()))
 }
 

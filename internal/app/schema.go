@@ -50,7 +50,7 @@ func ApplySchema(ctx context.Context, cfg config.Config, opts Options, change *R
 		// Only the embedded database and another rule need the lock, and no node is asked for its schema.
 		do := "The embedded database there needs no leaf schema apply: a node makes the tables and columns that are missing at each start. For another database, name it with --store URL"
 		if change != nil {
-			do = "Another tag rule needs all nodes stopped: stop them, and repeat the command. If the node there is of another cluster, name as --data-dir that of a node of this one"
+			do = "Another tag rule needs all nodes stopped, and Java servers for good: stop them, and repeat the command. If the node there is of another cluster, name as --data-dir that of a node of this one"
 		}
 		return nil, fmt.Errorf("%w: data directory %s is in use by %s. %s", leaf.ErrConflict, inUse.locked.Path, inUse.locked.Holder(), do)
 	}

@@ -92,7 +92,7 @@ func TestModeIsSwitchedOnAnotherRegistry(t *testing.T) {
 }
 
 // restoredRegistry is what the alarm says to do after a backup was loaded into a new database.
-var restoredRegistry = regexp.MustCompile(`if a backup of cluster \w+ was loaded into a new database, stop all nodes, run in it: (UPDATE leaf_meta SET value = '\w+' WHERE name = 'cluster_id'); (DELETE FROM leaf_worker_namespace), and start them`)
+var restoredRegistry = regexp.MustCompile(`if a backup of cluster \w+ was loaded into a new database, stop all nodes and Java servers, run in it: (UPDATE leaf_meta SET value = '\w+' WHERE name = 'cluster_id'); (DELETE FROM leaf_worker_namespace), and start the nodes as docs/OPERATIONS\.md#backup-and-restore-drill says`)
 
 // TestRegistryInANewDatabaseAsTheTextSays: a backup with the worker IDs and without leaf_meta is loaded into a new database, which
 // has an ID of its own. Neighbours may still issue with the numbers that they took in the old one. A node with snowflake mode

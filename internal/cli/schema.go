@@ -37,7 +37,7 @@ func (c *schemaPrintCmd) Run(p Process) error {
 type schemaApplyCmd struct {
 	Settings settings `embed:"" keys:"schema"`
 	jsonFlag
-	AcceptRule   bool     `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and the rows were moved after that to where the new rules expect them."`
+	AcceptRule   bool     `help:"Record the configured stores and tag rules in every database, in place of others. Only after all nodes were stopped, and Java servers for good, and the rows were moved after that to where the new rules expect them."`
 	LeaveOut     []string `sep:"none" secret:"" placeholder:"URL" help:"With --accept-rule: a database of the rule so far that the new rule has not, repeatable. Its rows are compared, and it is closed for nodes with the rule so far."`
 	LeaveOutFile string   `secretfile:"" placeholder:"FILE" help:"File that holds the values of --leave-out, one per line."`
 	Lost         []string `sep:"none" placeholder:"NAME" help:"With --accept-rule: a database of the rule so far, by its name there, that no node can ever reach again, repeatable. Its rows are not compared. Give a name once for each database that is lost: rules of two clusters can have one of that name each."`

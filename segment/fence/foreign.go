@@ -19,7 +19,7 @@ func (e *foreignError) Error() string {
 // advice says what to do.
 func (e *foreignError) advice() string {
 	return fmt.Sprintf("make segment.cluster-fence lead to the fence of this node's cluster; "+
-		"if a backup of this cluster was loaded into a new database, or the database lost its ID, keep the fence, which knows the numbers that the backup forgot: stop all nodes, run in the database: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', remove the file cluster of each data directory, and start them; "+
+		"if a backup of this cluster was loaded into a new database, or the database lost its ID, keep the fence, which knows the numbers that the backup forgot: stop all nodes and Java servers, run in the database: UPDATE leaf_meta SET value = '%s' WHERE name = 'cluster_id', remove the file cluster of each data directory, and start the nodes as docs/OPERATIONS.md#backup-and-restore-drill says; "+
 		"two clusters need two fences, so give one of them another name at the end of its URL, on all its nodes; "+
 		"only if the tag rule has another first database than before (docs/MASTERS.md), give the fence of this cluster a new name, and each node fills it with what it knows", e.found)
 }
