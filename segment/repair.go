@@ -322,7 +322,7 @@ const generously = "that number plus " + Margin + "; numbers cost nothing, so ad
 // others says that a number must do for nodes that are gone or silent, too.
 func (r *repair) others() string {
 	if len(r.silent) == 0 {
-		return "; if a node is gone with its data directory, add to this what is to be added to the highest number in your own tables"
+		return "; if a node is gone with its data directory, or Java servers have taken ranges, add to this what is to be added to the highest number in your own tables"
 	}
 	return fmt.Sprintf(", and more than these nodes may have issued, which do not answer: %s", strings.Join(r.silent, ", "))
 }

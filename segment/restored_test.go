@@ -217,6 +217,35 @@ func TestCreateBesideALostDirectoryOfNoTable(t *testing.T) {
 	})
 }
 
+// TestCreateBesideJavaAsTheTextSays: a row is deleted with SQL, and a Java server took the highest ranges, which no node knows. The
+// operator creates the tag again as the refusal says, and no number repeats.
+func TestCreateBesideJavaAsTheTextSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ids := newStore(row(10)), newLedger()
+		a := node(t, s, nil, segment.Config{NodeID: "a", FixedStep: true})
+		ids.add(t, "a", drain(t, a, "order", 5)...)
+		synctest.Wait() // the range that follows is loaded
+		inTables := int64(0)
+		for range 20 {
+			inTables = javaTakes(t, s, ids) - 1
+		}
+		s.Remove("order")
+		time.Sleep(2 * time.Minute)
+		again := segment.NewRow{Tag: "order", Start: 1, Step: 10}
+		err := s.Create(t.Context(), again)
+		wantErr(t, err, leaf.ErrConflict)
+		again.Start = 21 // all that the node has told
+		if strings.Contains(err.Error(), "or Java servers have taken ranges, take this start or the highest number of the tag in your own tables") {
+			again.Start = inTables + 3*10
+		}
+		if err := s.Create(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		ids.add(t, "a", drain(t, a, "order", 300)...)
+	})
+}
+
 // createAsSaid creates the tag again beside a node that is gone with its data directory, as the refusal of a low start says.
 func createAsSaid(t *testing.T, s *store, o segment.Options, inTables, add int64) {
 	t.Helper()
@@ -257,7 +286,7 @@ func createBesideALostNode(t *testing.T, stopped bool) {
 	}
 	says := refused()
 	switch {
-	case !stopped && strings.Contains(says, "If one is gone with its data directory, take this start or the highest number of the tag in your own tables"):
+	case !stopped && strings.Contains(says, "If one is gone with its data directory, or Java servers have taken ranges, take this start or the highest number of the tag in your own tables"):
 		again.Start = max(again.Start, inTables+3*10*2)
 	case stopped && strings.Contains(says, "a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again"):
 		node(t, s, d, segment.Config{NodeID: "b", FixedStep: true})

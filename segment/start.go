@@ -50,7 +50,7 @@ func StartOfNodes() string { return startOfNodes(generously) }
 
 func startOfNodes(add string) string {
 	return ". This start is above all that nodes have told. Where a row is gone that leaf tag delete did not delete, a node that is stopped, or cut off from the database, may know a higher number: start it, or bring it back, and run the command again when it has run for segment.sync-interval (one minute). " +
-		"If one is gone with its data directory, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + add
+		"If one is gone with its data directory, or Java servers have taken ranges, take this start or the highest number of the tag in your own tables, whichever is higher, and use --start with " + add
 }
 
 // CheckDelete returns leaf.ErrConflict if a row with this max_id must not be deleted: below 0 it does not show where the

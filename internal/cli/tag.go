@@ -113,7 +113,7 @@ It changes nothing if a node does not answer. Nodes that crashed count for 24 ho
 
 It prints its plan: what the row says, what each node answered, the cluster fence if there is one, the number above which IDs go on, and the first ID. With --plan it prints nothing else and changes nothing, and says why a repair would be refused.
 
-It cannot ask a node that was stopped cleanly, nor a Java server: if one of those may have issued the highest number, start the node first, or give such a sum as --above.`
+It cannot ask a node that was stopped cleanly: if one may have issued the highest number, start it first, or give such a sum as --above. Nor can it ask Java servers: if they have taken ranges, stop them first, and give such a sum.`
 }
 
 // Run repairs a tag.

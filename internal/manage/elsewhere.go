@@ -22,7 +22,7 @@ func (c *Catalog) checkElsewhere(ctx context.Context, to int, row segment.NewRow
 			return StoreError(fmt.Errorf("look for tag %q in store %q: %w", row.Tag, c.storeName(i), err))
 		}
 		if row.Start < known {
-			return fmt.Errorf("%w: numbers of tag %q below %d are in use from its row in store %q, so --start %d could repeat some; stop the nodes that use that row, and use --start %d or more",
+			return fmt.Errorf("%w: numbers of tag %q below %d are in use from its row in store %q, so --start %d could repeat some; stop the nodes that use that row, and Java servers for good, and use --start %d or more",
 				leaf.ErrConflict, row.Tag, known, c.storeName(i), row.Start, row.LeastStart(known))
 		}
 	}

@@ -60,8 +60,8 @@ func (c *Catalog) checkCluster(ctx context.Context, row segment.NewRow) error {
 	case err != nil:
 		return fmt.Errorf("look for tag %q in the cluster fence: %w", row.Tag, err)
 	case row.Start < end && c.missing(ctx, row.Tag) == nil:
-		return fmt.Errorf("%w: the cluster fence holds numbers of tag %q below %d, so no node would issue from --start %d; use --start %d or more",
-			leaf.ErrConflict, row.Tag, end, row.Start, row.LeastStart(end))
+		return fmt.Errorf("%w: the cluster fence holds numbers of tag %q below %d, so no node would issue from --start %d; use --start %d or more%s",
+			leaf.ErrConflict, row.Tag, end, row.Start, row.LeastStart(end), segment.StartOfNodes())
 	}
 	return nil
 }

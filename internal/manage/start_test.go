@@ -96,7 +96,7 @@ func TestCreateBelowTheClusterFence(t *testing.T) {
 	}
 	s.Remove("order")
 	_, err = manage.Ask(t.Context(), b, manage.CreateTag{NewRow: row})
-	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "use --start 11 or more") {
+	if !errors.Is(err, leaf.ErrConflict) || !strings.Contains(err.Error(), "use --start 11 or more. This start is above all that nodes have told.") {
 		t.Fatalf("create below the cluster fence: got %v", err)
 	}
 	row.Start = 11
