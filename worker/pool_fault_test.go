@@ -103,24 +103,7 @@ func (s *torn) List(ctx context.Context) ([]worker.Record, error) {
 	s.between()
 	s.between = nil
 	later, err := s.Records.List(ctx)
-	return boundsLater(records, later), err
-}
-
-// boundsLater returns the records of a list that read the claims first and T later.
-func boundsLater(claims, bounds []worker.Record) []worker.Record {
-	records := slices.Clone(bounds)
-	for i, b := range bounds {
-		r := worker.Record{Number: b.Number, Version: "none"}
-		if at := slices.IndexFunc(claims, func(c worker.Record) bool { return c.Number == b.Number }); at >= 0 {
-			r = claims[at]
-		}
-		if r.Version != b.Version {
-			r.Version += " " + b.Version
-		}
-		r.Bound = b.Bound
-		records[i] = r
-	}
-	return records
+	return memory.InParts(records, later), err
 }
 
 // TestPoolClaimWhoseTIsReadLater: the reply to a claim was lost, and its T has passed. Another process takes the

@@ -300,5 +300,5 @@ func (w *walker) List(ctx context.Context) ([]worker.Record, error) {
 		return claims, err
 	}
 	bounds, err := during(w, "list T", false, list)
-	return boundsLater(claims, bounds), err
+	return memory.InParts(claims, bounds), err
 }

@@ -25,7 +25,7 @@ func (s *Static) Info() Info { return Info{Name: "static", Kind: Fixed} }
 func (s *Static) Init(context.Context, Namespace) error { return nil }
 
 // Claim implements Registry. Without a previous claim the number may be used from
-// req.Quiet on. After one of another number it is refused: where nodes are renumbered one
+// req.QuietNew on. After one of another number it is refused: where nodes are renumbered one
 // after the other, the node that had the number still runs, and no wait is long enough.
 func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
 	if !inRange(req.Numbers, s.number) {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/leaf-idgen/leaf/driver/memory"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -25,7 +25,13 @@ func (h *RegistryHandle) List(ctx context.Context) ([]worker.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.registry.join(claims, bounds), nil
+	records := memory.InParts(claims, bounds)
+	for i, b := range bounds {
+		if records[i].Version != b.Version {
+			h.registry.Faults.Hit(ReadInParts)
+		}
+	}
+	return records, nil
 }
 
 // list returns all records as they are at one moment.
@@ -36,45 +42,4 @@ func (h *RegistryHandle) list(ctx context.Context) ([]worker.Record, error) {
 		slices.SortFunc(records, func(a, b worker.Record) int { return cmp.Compare(a.Number, b.Number) })
 		return records, err
 	})
-}
-
-// join returns the claims of one list with T of a later one.
-func (r *Registry) join(claims, bounds []worker.Record) (records []worker.Record) {
-	records = slices.Clone(bounds)
-	for i := range records {
-		b := &records[i]
-		at := slices.IndexFunc(claims, func(c worker.Record) bool { return c.Number == b.Number })
-		if b.Damage != "" {
-			continue
-		}
-		bound, version := b.Bound, parts(*b)
-		if *b = (worker.Record{Number: b.Number}); at >= 0 {
-			*b = claims[at]
-		}
-		if b.Damage != "" {
-			continue
-		}
-		claim := parts(*b).claim
-		if claim != version.claim {
-			r.Faults.Hit(ReadInParts)
-		}
-		b.Bound, b.Version = bound, claim+"/"+version.bound
-	}
-	for _, c := range claims {
-		if !slices.ContainsFunc(bounds, func(b worker.Record) bool { return b.Number == c.Number }) {
-			records = append(records, worker.Record{Number: c.Number, Damage: "it has no T"})
-		}
-	}
-	return records
-}
-
-// versionParts are the versions of the two parts of a record, as memory.Registry counts them.
-type versionParts struct{ claim, bound string }
-
-// parts returns those of a record; without a record they are 0.
-func parts(r worker.Record) versionParts {
-	if claim, bound, found := strings.Cut(r.Version, "/"); found {
-		return versionParts{claim, bound}
-	}
-	return versionParts{"0", "0"}
 }
