@@ -154,7 +154,7 @@ func (a *Allocator) Start(ctx context.Context) error {
 		case isOther:
 			err = fmt.Errorf("%w; %s", err, clusterAdvice(other))
 		case errors.Is(err, ErrRule):
-			err = fmt.Errorf("%w; if this node's rule is right, stop all nodes, and Java servers for good, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then run, with the settings of this node: leaf schema apply --accept-rule; "+AfterBackups, err)
+			err = fmt.Errorf("%w; if this node's rule is right, %s", err, MoveRows("run, with the settings of this node: leaf schema apply --accept-rule"))
 		}
 		if isOther || errors.Is(err, ErrSchema) || errors.Is(err, ErrRule) || errors.Is(err, leaf.ErrConflict) {
 			permanent = errors.Join(permanent, fmt.Errorf("store %q: %w", a.shards[i].name, err))

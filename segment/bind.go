@@ -9,9 +9,14 @@ import (
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
-// AfterBackups ends what a node or a command says beside another tag rule. Nodes know the numbers that were issued since the backup by
-// the names that rows had then. Of a name that the rule does not have any more they tell nothing.
+// AfterBackups ends MoveRows. Nodes know the numbers that were issued since the backup by the names that rows had then. Of a name that
+// the rule does not have any more they tell nothing.
 const AfterBackups = "if backups from before this rule were loaded, see docs/OPERATIONS.md#backup-and-restore-drill too: a tag in several databases, or one that was, then needs a number"
+
+// MoveRows is what to do where a database has another tag rule, and the configured one is right: accept makes it that of the database.
+func MoveRows(accept string) string {
+	return "stop all nodes, and Java servers for good, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then " + accept + "; " + AfterBackups
+}
 
 // refuses returns why nothing may be loaded from the store, nil if it may. When one database has
 // another tag rule, no store may be loaded from: the rule concerns the tags of all databases, and a

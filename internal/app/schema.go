@@ -109,7 +109,7 @@ func (o *offline) recordRule(ctx context.Context) error {
 			continue
 		}
 		if errors.Is(err, segment.ErrRule) {
-			return fmt.Errorf("%w; if the configured rule is right, stop all nodes, and Java servers for good, then move the rows to where it expects them (a row that was moved earlier needs at least the max_id that its old row has now), then add --accept-rule; "+segment.AfterBackups, err)
+			return fmt.Errorf("%w; if the configured rule is right, %s", err, segment.MoveRows("add --accept-rule"))
 		}
 		if err != nil {
 			return err
