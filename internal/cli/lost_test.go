@@ -262,13 +262,7 @@ func TestFenceAndStoreOfSeveralLostAsTheTextsSay(t *testing.T) {
 	seen := distinct{}
 	take := func() {
 		t.Helper()
-		for word := range strings.FieldsSeq(leafOK(t, with("next", "order", "-n", "10")...)) {
-			id, err := strconv.ParseInt(word, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen.add(t, []int64{id})
-		}
+		seen.add(t, printedIDs(t, leafOK(t, with("next", "order", "-n", "10")...)))
 	}
 	leafOK(t, with("schema", "apply")...)
 	leafOK(t, with("tag", "create", "order")...)

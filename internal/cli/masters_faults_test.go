@@ -229,7 +229,7 @@ func (w *mastersWalk) serve() (stop func()) {
 	var running []*process
 	w.note("the nodes are started")
 	for _, dir := range w.nodes {
-		running = append(running, serve(w.t, dir, append(w.config(), "--no-snowflake-enable")...))
+		running = append(running, serve(w.t, dir, append(w.flags(), "--no-snowflake-enable")...))
 	}
 	w.running = true
 	return func() {

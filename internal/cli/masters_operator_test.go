@@ -31,6 +31,7 @@ var (
 	walkSet    = regexp.MustCompile(`run: leaf tag set '(\S+)' --max-id (\d+)`)
 	walkUse    = regexp.MustCompile(`could repeat some; use (\d+) or more`)
 	walkID     = regexp.MustCompile(`(?:bind sqlite:\S+/(\w).db|store "(\w)": .*): the database is another cluster's: .* this node is one of cluster (\w+)`)
+	walkCounts = regexp.MustCompile(`nodes take ranges from store "(\w)", .* Stop all nodes, .* and run the command again; a node that crashed counts for (\d+) minutes`)
 	walkEnds   = regexp.MustCompile(`tag "\S+" exists|conflict: the tag exists|constraint failed: interrupted`)
 )
 
@@ -185,8 +186,9 @@ func (w *mastersWalk) follow(dir string, words ...string) {
 		case match(walkLost, text, &m) && (slices.Contains(w.lost, strings.Fields(m[1])[1]) || strings.Contains(text, "no tag rule is recorded")):
 			words = append(words, strings.Fields(m[1])...)
 		case w.otherID(text):
-		case strings.Contains(text, "a node that crashed counts for"): // it could not say on a busy machine that it ended
-			w.t.Skip(text)
+		case match(walkCounts, text, &m): // a node that could not say on a busy machine that it ended
+			w.note("%s minutes pass", m[2])
+			operate(w.t, w.file(m[1]), "UPDATE leaf_repair_node SET seen = seen - "+m[2]+" * 60000 WHERE biz_tag = ''")
 		case match(walkRule, text, &m):
 			words = append(words, m[1])
 		case match(raiseRow, text, &m), match(walkMoved, text, &m):

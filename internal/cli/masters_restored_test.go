@@ -31,13 +31,7 @@ func TestBackupsFromBeforeADivisionAsTheTextsSay(t *testing.T) {
 		}
 		take := func(rule, dir string) {
 			t.Helper()
-			for id := range strings.FieldsSeq(leafOK(t, with(rule, dir, "next", "order", "-n", "3000")...)) {
-				id, err := strconv.ParseInt(id, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				seen.add(t, []int64{id})
-			}
+			seen.add(t, printedIDs(t, leafOK(t, with(rule, dir, "next", "order", "-n", "3000")...)))
 		}
 		leafOK(t, with(before, node, "schema", "apply")...)
 		leafOK(t, with(before, node, "tag", "create", "order")...)

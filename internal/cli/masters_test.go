@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,13 +101,7 @@ func TestMastersAfterLostCommitsAsTheDocumentSays(t *testing.T) {
 	}
 	take := func(rule string) {
 		t.Helper()
-		for id := range strings.FieldsSeq(leafOK(t, with(rule, node, "next", "order", "-n", "2500")...)) {
-			id, err := strconv.ParseInt(id, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen.add(t, []int64{id})
-		}
+		seen.add(t, printedIDs(t, leafOK(t, with(rule, node, "next", "order", "-n", "2500")...)))
 	}
 	const before, after = "a,b*1000", "a,b,c*1000"
 	leafOK(t, with(before, node, "schema", "apply")...)
@@ -183,15 +178,9 @@ func TestLostRowAsTheTextsSay(t *testing.T) {
 	}
 	take := func(dir string, words ...string) (highest int64) {
 		t.Helper()
-		for word := range strings.FieldsSeq(leafOK(t, with(dir, append([]string{"next", "order"}, words...)...)...)) {
-			id, err := strconv.ParseInt(word, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen.add(t, []int64{id})
-			highest = max(highest, id)
-		}
-		return highest
+		ids := printedIDs(t, leafOK(t, with(dir, append([]string{"next", "order"}, words...)...)...))
+		seen.add(t, ids)
+		return slices.Max(ids)
 	}
 	const step, held = 1000, 5000
 	leafOK(t, with(node, "schema", "apply")...)
@@ -286,11 +275,8 @@ func TestLostMasterAsTheTextsSay(t *testing.T) {
 		}
 		take := func(stores, rule string) {
 			t.Helper()
-			for id := range strings.FieldsSeq(leafOK(t, with(stores, rule, "next", "order", "-n", "10")...)) {
-				id, err := strconv.ParseInt(id, 10, 64)
-				if err != nil || id <= high {
-					t.Fatalf("rule %s: ID %d, %v, and IDs up to %d are in use", rule, id, err, high)
-				}
+			if id := slices.Min(printedIDs(t, leafOK(t, with(stores, rule, "next", "order", "-n", "10")...))); id <= high {
+				t.Fatalf("rule %s: ID %d, and IDs up to %d are in use", rule, id, high)
 			}
 		}
 		leafOK(t, with("ac", "a", "schema", "apply")...)
@@ -361,10 +347,8 @@ func TestLostMasterBesideARowOfAnEarlierRule(t *testing.T) {
 	leafOK(t, change...)
 	enough := regexp.MustCompile(`(--start \d+) is enough`)
 	create("ac", "a,c*1000", leafFails(t, enough, with("ac", "a,c*1000", "tag", "create", "order")...))
-	for id := range strings.FieldsSeq(leafOK(t, with("ac", "a,c*1000", "next", "order", "-n", "10")...)) {
-		if id, err := strconv.ParseInt(id, 10, 64); err != nil || id <= high {
-			t.Fatalf("ID %d, %v, and IDs up to %d are in use", id, err, high)
-		}
+	if id := slices.Min(printedIDs(t, leafOK(t, with("ac", "a,c*1000", "next", "order", "-n", "10")...))); id <= high {
+		t.Fatalf("ID %d, and IDs up to %d are in use", id, high)
 	}
 
 	for _, end := range []string{"", "-wal", "-shm"} {

@@ -48,25 +48,30 @@ const (
 	exhausted = 4    // exit code
 )
 
+// walkConfig is the configuration of the nodes and commands.
+type walkConfig struct {
+	stores []string // databases, the first one first
+	rules  []string // of the tags
+}
+
 type mastersWalk struct {
-	t       *testing.T
-	rng     *rand.Rand
-	folder  string
-	tags    []*walkTag
-	nodes   []string                         // data directories
-	lost    []string                         // databases that are lost, and not made again
-	backup  []string                         // databases of which there is a backup
-	stores  []string                         // databases of the configuration, the first one first
-	rules   []string                         // its tag rules
-	old     struct{ stores, rules []string } // the configuration before
-	running bool                             // the nodes run
-	changes int                              // of the rule
-	saved   map[string]int                   // by name of a backup, how many changes there were before it
-	site    []string                         // databases of which there are backups of one moment
-	ended   int                              // nodes that are gone with their data directories
-	told    map[string]int                   // by row, above the numbers of how many of these it is; -1: a rule since has handed out IDs above it
-	losses  map[string]bool                  // data directories since which a database has lost something
-	gaps    bool                             // a row was lost, ever
+	t      *testing.T
+	rng    *rand.Rand
+	folder string
+	tags   []*walkTag
+	nodes  []string // data directories
+	lost   []string // databases that are lost, and not made again
+	backup []string // databases of which there is a backup
+	walkConfig
+	old     walkConfig      // the one before
+	running bool            // the nodes run
+	changes int             // of the rule
+	saved   map[string]int  // by name of a backup, how many changes there were before it
+	site    []string        // databases of which there are backups of one moment
+	ended   int             // nodes that are gone with their data directories
+	told    map[string]int  // by row, above the numbers of how many of these it is; -1: a rule since has handed out IDs above it
+	losses  map[string]bool // data directories since which a database has lost something
+	gaps    bool            // a row was lost, ever
 	log     []string
 }
 
@@ -100,8 +105,7 @@ func newMastersWalk(t *testing.T, seed uint64) *mastersWalk {
 
 func (w *mastersWalk) draw() {
 	w.changes++
-	w.old.stores, w.old.rules = w.stores, w.rules
-	w.stores, w.rules = nil, nil
+	w.old, w.walkConfig = w.walkConfig, walkConfig{}
 	for _, tag := range w.tags {
 		tag.rule = one(w, []string{"a", "c", "a,b*1000", "b,a*1000", "a,c*1000", "a,b,c*1000", "d,c,b,a*2000", "b,d*2000"})
 		clear(tag.missing)
@@ -157,12 +161,13 @@ func (w *mastersWalk) file(db string) string { return filepath.Join(w.folder, db
 func (w *mastersWalk) with(dir string, words ...string) []string {
 	words = append(slices.Clone(words), "--data-dir", dir)
 	if !w.running {
-		words = append(words, w.config()...)
+		words = append(words, w.flags()...)
 	}
 	return words
 }
 
-func (w *mastersWalk) config() (words []string) {
+// flags name the configuration.
+func (w *mastersWalk) flags() (words []string) {
 	for _, db := range w.stores {
 		words = append(words, "--store", db+"=sqlite:"+w.file(db))
 	}
@@ -295,10 +300,9 @@ func (w *mastersWalk) take(tag *walkTag) {
 	w.t.Helper()
 	i, n := w.rng.IntN(len(w.nodes)), 1+w.rng.IntN(3*walkStep)
 	if len(w.old.rules) > 0 && w.rng.IntN(4) == 0 { // a node that still has the rule before
-		is := w.old
-		w.old.stores, w.old.rules = w.stores, w.rules
-		w.stores, w.rules = is.stores, is.rules
-		defer func() { w.old.stores, w.old.rules, w.stores, w.rules = is.stores, is.rules, w.old.stores, w.old.rules }()
+		now := w.walkConfig
+		w.walkConfig = w.old
+		defer func() { w.walkConfig = now }()
 	}
 	code, text := w.run(w.nodes[i], "next", tag.name, "-n", strconv.Itoa(n))
 	if code == exhausted || w.otherID(text) { // exhausted: on a busy machine

@@ -177,6 +177,19 @@ func (d distinct) add(t *testing.T, ids []int64) {
 	}
 }
 
+// printedIDs are those that leaf next has printed.
+func printedIDs(t *testing.T, text string) (ids []int64) {
+	t.Helper()
+	for word := range strings.FieldsSeq(text) {
+		id, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 func TestIDsGoOnAfterStopAndKill(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
