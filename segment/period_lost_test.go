@@ -143,6 +143,45 @@ func TestRepairAboveOfALaterPeriod(t *testing.T) {
 	})
 }
 
+// TestRepairToTheEndOfAPeriod: a node is gone with its data directory, and what the texts say to add is more than the period has.
+// The number of the refusal is taken, ends the period, and repeats nothing.
+func TestRepairToTheEndOfAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour)
+		s, ids := newStore(daily()), newLedger()
+		b := &board{store: s}
+		gone := node(t, b, nil, segment.Config{NodeID: "gone"})
+		ids.add(t, "gone", drain(t, gone, "order", 100)...)
+		synctest.Wait()
+		b.change(func(b *board) { b.onNotices = func() error { return errDown } })
+		s.Put(daily())
+
+		a := node(t, s, nil, segment.Config{NodeID: "a"})
+		_, err := a.Repair(t.Context(), "order", 10957<<number.PeriodBits+1e12)
+		wantErr(t, err, leaf.ErrConflict)
+		last, found := int64(0), false
+		if _, text, said := strings.Cut(err.Error(), "the sum cannot be lower, give "); said {
+			_, err := fmt.Sscan(text, &last)
+			found = err == nil
+		}
+		if !found {
+			t.Fatal(err)
+		}
+		if _, err := a.Repair(t.Context(), "order", last); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := a.Next(t.Context(), "order"); !errors.Is(err, leaf.ErrNotReady) {
+			t.Errorf("issued %d in the period that has ended, %v", id, err)
+		}
+		time.Sleep(23 * time.Hour)
+		next := drain(t, a, "order", 100)
+		ids.add(t, "a", next...)
+		if day := next[0] >> number.PeriodBits; day != 10958 {
+			t.Errorf("issued %d of the day %d", next[0], day)
+		}
+	})
+}
+
 // TestRepairAboveOfAnEarlierPeriod: a node has begun a day, and is gone with its data directory. No table has a number of the
 // day yet, and the database has forgotten it. A repair above the number that the text says is refused in the day before, and
 // above the one that the refusal says repeats none.

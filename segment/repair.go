@@ -170,7 +170,9 @@ func (r *repair) decide() error {
 	first, why, before := r.options.beforePeriod(r.above, now)
 	switch {
 	case beyond && max(r.high, r.plan.Row) < next:
-		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins, and not %d: no node would issue a number of the tag before that period, and the row can never go back", leaf.ErrConflict, next, r.tag, r.above)
+		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins by the clock of this node, which must be right, and not %d: "+
+			"no node would issue a number of the tag before that period, and the row can never go back. If your tables have no number of that period, and the sum cannot be lower, "+
+			"give %d (--above): the tag then issues nothing until that period", leaf.ErrConflict, next, r.tag, r.above, next-1)
 	case before && r.above != 0 && max(r.high, r.plan.Row) < first:
 		return fmt.Errorf("%w: above=%d for tag %q %s", leaf.ErrConflict, r.above, r.tag, why)
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):

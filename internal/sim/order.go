@@ -80,7 +80,7 @@ func (o *owners) excuses(t *tag, err error) bool {
 // problems returns the strict tags that no node serves.
 func (o *owners) problems() (all []string) {
 	for _, t := range o.mode.tags {
-		if t.strict && t.exists && !o.served[t] && !o.mode.latchedLately(t.name) {
+		if t.strict && t.exists && !o.served[t] && !o.mode.latchedLately(t.name) && !o.mode.periods.excuses(t) {
 			all = append(all, fmt.Sprintf("no node serves %q", t.name))
 		}
 	}

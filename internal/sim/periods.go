@@ -24,10 +24,11 @@ type periods struct {
 	start time.Time // the true time at which the run began, which is the databases' clock, too
 
 	reached map[string]int64 // the latest period of each tag that its row came to because the numbers before were used up
+	spent   map[string]bool  // tags that an operator has taken to the end of their period
 }
 
 func newPeriods(m *segmentMode, start time.Time) *periods {
-	p := &periods{m, start, map[string]int64{}}
+	p := &periods{m, start, map[string]int64{}, map[string]bool{}}
 	for _, d := range m.dbs {
 		d.Reserved = p.reserved
 	}
@@ -39,6 +40,17 @@ func (p *periods) reserved(tag string, r leaf.Range) {
 	if day := r.Hi >> numbers.PeriodBits; day > r.Lo>>numbers.PeriodBits {
 		p.reached[tag] = max(p.reached[tag], day)
 	}
+}
+
+// spend notes that an operator takes a tag to the last number of a period.
+func (p *periods) spend(t *tag, last int64) {
+	p.spent[t.name] = true
+	p.reached[t.name] = max(p.reached[t.name], last>>numbers.PeriodBits+1)
+}
+
+// excuses reports whether a node need not serve a tag in the calm: its next period has not begun. A nil p excuses none.
+func (p *periods) excuses(t *tag) bool {
+	return p != nil && p.spent[t.name] && p.reached[t.name] > t.begin(p.now())
 }
 
 // newYear returns the true time at which a run begins in which a year ends.

@@ -105,6 +105,9 @@ func (m *segmentMode) settled() error {
 				if errors.Is(err, leaf.ErrRegress) && m.latchedLately(t.name) {
 					continue // some node has just seen a regress, and stopped the others
 				}
+				if m.periods.excuses(t) && leaf.ClassOf(err).Err != nil && !errors.Is(err, leaf.ErrRegress) {
+					continue
+				}
 				if err != nil && !e.closing {
 					problems = append(problems, fmt.Sprintf("%s does not serve %q: %v", e.node.Name, t.name, err))
 				}

@@ -344,6 +344,9 @@ func (e *segmentEngine) problems() []string {
 		if a.Code == leaf.AlarmExhausted && e.now()-e.since[[2]string{a.Code, a.Subject}] < burst {
 			continue // callers still come, and one with little time met a tag of short ranges
 		}
+		if a.Code == leaf.AlarmClock && slices.ContainsFunc(e.mode.tags, e.mode.periods.excuses) {
+			continue // it may say that the numbers of the period are used up
+		}
 		if a.Code == leaf.AlarmRegress && t != nil && e.now()-e.latched[a.Subject] < operatorsTime {
 			latched++
 			continue

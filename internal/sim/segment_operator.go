@@ -146,14 +146,19 @@ func (m *segmentMode) repair(t *tag) {
 }
 
 // repairAbove is a repair with a number, for nodes that are gone with their data directories. Where it is refused, the same is
-// added to the number that the error names.
+// added to the number that the error names, but for the last one of a period.
 func (m *segmentMode) repairAbove(e *segmentEngine, t *tag) (answered bool, err error) {
 	highest, add := m.found(t)
 	answered, err = m.tryRepair(e, t, highest+add)
 	for range 2 {
-		least, refused := leastAbove(err)
+		least, last, refused := leastAbove(err)
 		if !answered || !refused || m.periods != nil && e.node.Machine.Wall().Sub(m.periods.now()).Abs() > longestAhead {
 			break // of a period, the error says that the clock of the node must be right
+		}
+		if last {
+			m.periods.spend(t, least)
+			answered, err = m.tryRepair(e, t, least)
+			break
 		}
 		answered, err = m.tryRepair(e, t, least+add)
 	}
@@ -179,19 +184,23 @@ func (m *segmentMode) covered(t *tag) {
 	m.w.faults.Hit(RepairedAbove)
 }
 
-// leastAbove returns the number that the refusal of a lower one names: what nodes know, or the first one of a period.
-func leastAbove(err error) (least int64, refused bool) {
+// leastAbove returns the number that the refusal of another one names: what nodes know, or the first one of a period, or the
+// last one.
+func leastAbove(err error) (least int64, last, refused bool) {
 	if err == nil {
-		return 0, false
+		return 0, false, false
 	}
-	for _, before := range []string{"could repeat some; use ", "Take its first number, "} {
+	for _, before := range []string{"could repeat some; use ", "Take its first number, ", lastOfPeriod} {
 		if _, text, found := strings.Cut(err.Error(), before); found {
 			_, _ = fmt.Sscan(text, &least)
-			return least, true
+			return least, before == lastOfPeriod, true
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
+
+// lastOfPeriod is in front of the number of a repair after which a tag issues nothing until its next period.
+const lastOfPeriod = "and the sum cannot be lower, give "
 
 // tryRepair is one `leaf tag repair` on a node. answered: it ended before its node did.
 func (m *segmentMode) tryRepair(e *segmentEngine, t *tag, above int64) (answered bool, err error) {
