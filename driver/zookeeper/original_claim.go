@@ -40,6 +40,7 @@ type attempt struct {
 	ns       *namespace
 	own      owner
 	presence *presence
+	siblings []string // the children of forever, as find saw them
 }
 
 func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record, error) {
@@ -72,13 +73,19 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 		return worker.Record{}, err
 	}
 	halfway := c != nil && a.own.Creating && c.stat.Version == 0 // ours, if its creator ended right after
+	twin := ""
+	if c != nil {
+		twin = a.twin(c.name, c.number)
+	}
 	switch {
-	case halfway && held && c.number == 0:
+	case halfway && held && (c.number == 0 || twin != ""):
 		return worker.Record{}, a.drop(ctx, c)
 	case halfway && held && !a.inRange(c.number):
 		return worker.Record{}, a.giveUp(ctx, c.name, c.number)
 	case c != nil && !a.inRange(c.number) && !halfway:
 		return worker.Record{}, a.outside(fmt.Sprintf("%s has number %d", a.childPath(c.name), c.number))
+	case twin != "" && !halfway:
+		return worker.Record{}, a.shared(c, twin)
 	case c != nil && a.own.wrote(c) && held && a.own.Claimed:
 		r := a.own.record(c) // made by an earlier call whose answer was lost
 		r.After = a.after(r.Floor)
@@ -118,6 +125,7 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.siblings = slices.Clone(names)
 	prefix := a.req.Address + "-"
 	names = slices.DeleteFunc(names, func(name string) bool {
 		_, _, ok := parseChild(name)
@@ -139,6 +147,24 @@ func (a *attempt) find(ctx context.Context) (*numbered, error) {
 	}
 	c, err := a.readChild(ctx, name)
 	return c, a.unknown(a.childPath(name), err)
+}
+
+// twin returns another child with the number of the child name, "" if there is none. ZooKeeper gives a number that a child
+// has where forever was copied: it counts the children that the copy has made.
+func (a *attempt) twin(name string, number int64) string {
+	for _, other := range a.siblings {
+		if _, n, ok := parseChild(other); ok && n == number && other != name {
+			return other
+		}
+	}
+	return ""
+}
+
+// shared returns worker.ErrTaken for our child, whose number another one has.
+func (a *attempt) shared(c *numbered, twin string) error {
+	return fmt.Errorf("%w: the address of %s has the same worker ID as this node's %s. ZooKeeper gives a number again where nodes were copied into it "+
+		"one by one, and a Java server does not notice it. Stop every other process with the address %s, and then, %s: this node then gets another worker ID",
+		worker.ErrTaken, twin, c.name, a.req.Address, deleteAll(a.childPath(c.name)))
 }
 
 // unknown returns worker.ErrDamaged for a node of our address at p that cannot be read.

@@ -11,7 +11,7 @@ import (
 )
 
 // fresh creates a child. The number is ZooKeeper's; number 0 is skipped, because a
-// Java server may run as 0 without having it.
+// Java server may run as 0 without having it, and so is a number that another child has.
 func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	floor := a.ns.IssueFrom
 	data, err := endpointData(a.req.Address, max(floor, a.req.Now))
@@ -37,7 +37,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	switch {
 	case !ok:
 		return worker.Record{}, fmt.Errorf("%w: ZooKeeper made the child %q", worker.ErrForeign, p)
-	case number == 0:
+	case number == 0 || a.twin(p, number) != "":
 		return worker.Record{}, a.drop(ctx, &numbered{name: p})
 	case !a.inRange(number):
 		return worker.Record{}, a.giveUp(ctx, p, number)
