@@ -33,6 +33,13 @@ var EnterGroup = enterGroup
 // ChecksRows reports whether a server with this version obeys CHECK.
 var ChecksRows = checksRows
 
+// StopSequence returns the statement that keeps a sequence, whose last number was read so, below first.
+func StopSequence(highest any, first int64) string {
+	var q sequence
+	_ = q.highest.Scan(highest)
+	return q.stop("MAXVALUE %d")(first)
+}
+
 // RepeatsMySQL reports whether a transaction is repeated after an error of MySQL.
 func RepeatsMySQL(err error) bool { return mysqlKind(err) == kindSerialize }
 

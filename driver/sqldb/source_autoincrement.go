@@ -140,7 +140,7 @@ func (s *Source) read(ctx context.Context, conn *sql.Conn, q *sequence, columns 
 // number, too, of one that they have: EF Core, Doctrine and Hibernate (pooled-lo) take ranges so.
 func (q *sequence) counter(name string) takeover.Counter {
 	value, own := q.value.Int64, max(1, q.increment.Int64)-1
-	if highest := q.highest.Int64; highest < math.MaxInt64 && value == highest+1 { // no number comes next in MariaDB
+	if highest := q.last(); highest < math.MaxInt64 && value == highest+1 { // no number comes next in MariaDB
 		value = highest
 	}
 	c := takeover.Counter{
@@ -160,12 +160,20 @@ func (q *sequence) counter(name string) takeover.Counter {
 	return c
 }
 
+// last is the last number of a sequence: the largest there is, if that cannot be read, as of one AS BIGINT UNSIGNED in MariaDB.
+func (q *sequence) last() int64 {
+	if q.highest.err != nil {
+		return math.MaxInt64
+	}
+	return q.highest.Int64
+}
+
 // stop returns the statement that ends a sequence before programs make IDs of first or above, and none if
 // it ends there by itself.
 func (q *sequence) stop(statement string) func(first int64) string {
 	return func(first int64) string {
 		last := first - max(1, q.increment.Int64)
-		if q.highest.Int64 <= last {
+		if q.last() <= last {
 			return ""
 		}
 		return fmt.Sprintf(statement, last)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/takeover"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -196,7 +197,11 @@ func TestMariaDBSequence(t *testing.T) {
 			t.Errorf("sequence %s: got %+v, want a problem", name, c)
 		}
 	}
-	for _, name := range []string{"orders", "fresh"} {
+	names := []string{"orders", "fresh"}
+	if _, err := db.ExecContext(t.Context(), "CREATE SEQUENCE huge AS BIGINT UNSIGNED"); err == nil { // since 11.5
+		names = append(names, "huge")
+	}
+	for _, name := range names {
 		c := counterNamed(t, d.URL(), name)
 		execAll(t, db, c.Stop(c.End))
 		var err error
@@ -208,6 +213,16 @@ func TestMariaDBSequence(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), "run out") {
 			t.Errorf("sequence %s: %v", name, err)
+		}
+	}
+}
+
+// TestSequenceOfUnsignedNumbers: one whose last number is above 2^63 needs the statement, too.
+func TestSequenceOfUnsignedNumbers(t *testing.T) {
+	t.Parallel()
+	for highest, want := range map[string]string{"18446744073709551614": "MAXVALUE 99", "9223372036854775806": "MAXVALUE 99", "99": ""} {
+		if got := sqldb.StopSequence([]byte(highest), 100); got != want {
+			t.Errorf("a sequence that ends at %s: to end below 100 %q, want %q", highest, got, want)
 		}
 	}
 }
