@@ -77,7 +77,7 @@ func (s *Source) Counters(ctx context.Context, names ...string) (all []takeover.
 			c.Unchecked, c.Stop = unchecked, nil
 		}
 		if c.Problem == "" && (c.End < 0 || c.End > segment.MaxMaxID || c.Filled > segment.MaxMaxID) {
-			c.Problem = fmt.Sprintf("its numbers end at %d, outside of 0 to %d", max(c.End, c.Filled), int64(segment.MaxMaxID))
+			c.Problem = fmt.Sprintf("its numbers reach outside of 0 to %d: %s", int64(segment.MaxMaxID), c.State)
 		}
 	}
 	return all, nil

@@ -147,6 +147,9 @@ func (q *sequence) counter(name string) takeover.Counter {
 		Name: name, End: after(min(max(value, min(q.lowest.Int64, math.MaxInt64-1)+1), math.MaxInt64-own) + own),
 		State: fmt.Sprintf("sequence %s, value %d, increment %d, cache %d", name, q.value.Int64, q.increment.Int64, q.cache.Int64),
 	}
+	if own > 0 {
+		c.State += ", perhaps one of servers that count in turns: then name each"
+	}
 	switch {
 	case q.value.err != nil:
 		c.Problem = fmt.Sprintf("the sequence %s cannot be read: %v", name, q.value.err)

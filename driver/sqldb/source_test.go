@@ -81,6 +81,9 @@ func TestSourceRows(t *testing.T) {
 				got := map[string]row{}
 				for _, c := range counters(t, s) {
 					got[c.Name] = row{c.End, c.Step, c.Modulus, c.Residue, c.Problem != ""}
+					if c.Name == "far" && !strings.Contains(c.Problem, "max_id 9223372036854775807") {
+						t.Errorf("a number that is too large: %q", c.Problem)
+					}
 					if c.From != d.Redacted() && !strings.Contains(c.From, "xxxxx") {
 						t.Errorf("%s: from %q", kind, c.From)
 					}
