@@ -107,7 +107,7 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		return Record{}, err
 	}
 	info := p.Info()
-	var seen string // the version of our claim, as it was last written or read
+	var seen string // the version of our claim, as its last write was acknowledged
 	// Each round loses only against a claim that another node completed, or a wipe, so
 	// the number of rounds is bounded by the claimers, and ctx bounds all of them.
 	for {
@@ -139,24 +139,26 @@ func (p pool) Claim(ctx context.Context, req Request) (Record, error) {
 		// No record of this namespace knows less, but one that was on its way while the
 		// namespace before was wiped may.
 		r.Floor = max(r.Floor, ns.IssueFrom)
-		if r.Nonce == req.Nonce && !r.Released { // written by the round before, or an earlier call
-			// What was read may not fit together. T may be that of an owner who took the number after the claim was read, and
-			// the first record of another process, made after the namespace was read, may hide in the count that one is gone.
+		if r.Nonce == req.Nonce && !r.Released && r.Version == seen { // written by a round before
+			// The namespace was read before the records: the first record of another process may hide in the count that one is gone.
 			switch again, err := p.Namespace(ctx, nil); {
 			case err != nil:
 				return Record{}, err
-			case r.Version != seen || again == nil || *again != *ns:
-				seen = r.Version
+			case again == nil || *again != *ns:
 				continue
 			}
 			r.Bound, r.Incarnation = max(r.Bound, r.Floor), ns.Incarnation
 			return r, nil
 		}
 		// The next round looks again: a number that was never used looks the same after
-		// the loss of its record that came in between.
+		// the loss of its record that came in between. What an earlier call has written is written once more. Its T may be
+		// that of an owner who took the number after the claim was read, and a database shows commits that are on no standby.
 		r.Bound, r.Address, r.Nonce = max(r.Bound, req.BoundFor(r.Floor)), req.Address, req.Nonce
 		r.Released, r.Incarnation = false, ns.Incarnation
-		if seen, err = p.Put(ctx, r); err != nil && !errors.Is(err, ErrLost) {
+		switch version, err := p.Put(ctx, r); {
+		case err == nil:
+			seen = version
+		case !errors.Is(err, ErrLost):
 			return Record{}, err
 		}
 	}

@@ -83,8 +83,24 @@ func TestPoolClaimWhoseReplyIsLost(t *testing.T) {
 	}
 	again := req
 	again.Now, again.Bound = req.Now+9000, req.Bound+9000
-	if got := poolClaim(t, pool, again); !same(got, only(t, pool)) || got.Bound != req.Bound {
-		t.Errorf("Claim repeated = %+v; want the record %+v, made with T %d", got, only(t, pool), req.Bound)
+	if got := poolClaim(t, pool, again); !same(got, only(t, pool)) || got.Bound != again.Bound {
+		t.Errorf("Claim repeated = %+v; want the record %+v, with the T %d of the write that was acknowledged", got, only(t, pool), again.Bound)
+	}
+}
+
+// TestPoolClaimThatIsNotOnTheStandby: PostgreSQL shows a commit whose wait for the standby has ended with the time of
+// the call, and a failover loses it. A claim counts once a write of it was acknowledged, not once it can be read.
+func TestPoolClaimThatIsNotOnTheStandby(t *testing.T) {
+	pool, fault, _ := faultyPool(t)
+	req := poolRequest()
+	for range 3 {
+		fault.decide = loseReply
+		if r, err := pool.Claim(t.Context(), req); !errors.Is(err, errWire) {
+			t.Fatalf("Claim = %+v, %v; want the wire's error while no write is acknowledged", r, err)
+		}
+	}
+	if got := poolClaim(t, pool, req); !same(got, only(t, pool)) {
+		t.Errorf("Claim repeated = %+v; want the record %+v", got, only(t, pool))
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
@@ -33,6 +35,7 @@ func TestCancelledWaitForStandby(t *testing.T) {
 		newWriter(t, openUsed(t, i.URL(), "SET client_min_messages = error"), "sessions that hide warnings", 10),
 		newWriter(t, openUsed(t, i.URL(), "SET synchronous_commit = off"), "sessions that do not wait", 15),
 	}
+	claims := newPoolOf(t, nodes[0])
 	admin, probes := i.Open(t), i.Open(t)
 	execAll(t, admin, "CREATE TABLE probe (n INT)", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
 	// Each session reads the setting by itself, but commits begin to wait only once another
@@ -77,7 +80,9 @@ func TestCancelledWaitForStandby(t *testing.T) {
 			}
 		}
 	}
+	claims.claimInVain(t)
 	execAll(t, admin, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+	waitFor(t, "the claim", func() bool { return claims.claim(t) == nil })
 	for _, w := range nodes {
 		if res, err := w.store.Reserve(t.Context(), w.request()); err != nil || res.Range.Lo < 8 {
 			t.Errorf("%s: Reserve afterwards = %v, %v; want a range that nobody can have had", w.tag, res, err)
@@ -135,6 +140,51 @@ func (w writer) request() segment.Request {
 	r := request(7)
 	r.Tag = w.tag
 	return r
+}
+
+// claimer claims a worker ID in the pool of a writer.
+type claimer struct {
+	worker.Registry
+
+	req worker.Request
+}
+
+func newPoolOf(t *testing.T, w writer) claimer {
+	t.Helper()
+	ns := worker.Namespace{Name: "standby", Fingerprint: "any"}
+	c := claimer{worker.NewPool(w.claims), worker.Request{Namespace: ns, Address: "10.0.0.1:8080", Nonce: "mine", Numbers: leaf.Range{Lo: 100, Hi: 101}, Now: 1, Bound: 2}}
+	if _, err := w.claims.Namespace(t.Context(), &worker.StoredNamespace{Namespace: ns}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// claim is one attempt, with a deadline as an engine sets it.
+func (c claimer) claim(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := c.Claim(ctx, c.req)
+	return err
+}
+
+// claimInVain claims while no standby is there. The end of an attempt also ends the wait in the server, so that
+// all see a claim that is on no other server. It is none.
+func (c claimer) claimInVain(t *testing.T) {
+	t.Helper()
+	seen := func() bool {
+		records, err := c.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(records, func(r worker.Record) bool { return r.Nonce == c.req.Nonce })
+	}
+	for last := false; !last; {
+		last = seen() // an attempt that begins with it must fail, too
+		if err := c.claim(t); err == nil {
+			t.Fatalf("a claim counts that is on no standby; seen before: %v", last)
+		}
+	}
 }
 
 // writing is one call of a writer.
