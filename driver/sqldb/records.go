@@ -271,7 +271,11 @@ func (r *Records) explain(err error) error {
 		return fmt.Errorf("%w: a table %[2]s… holds several rows of one key: its primary key is missing, as after a restore beside nodes that run. Stop all nodes that use the database, drop the tables %[2]s, %[3]s and %[4]s, run leaf schema apply, "+
 			"which makes them anew, and start the nodes. Do not run leaf worker init: the numbers wait as after a wipe", worker.ErrSchema, r.sql.claims, r.sql.bounds, r.sql.names)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
-		return fmt.Errorf("%w: the database has no usable tables %s…; %s (%w)", worker.ErrSchema, r.sql.claims, r.store.applyCommand(), err)
+		do := r.store.applyCommand()
+		if r.sql.claims == "leaf_worker" { // the database can be that of Java servers
+			do = besideJava + "; if not, " + do
+		}
+		return fmt.Errorf("%w: the database has no usable tables %s…; %s (%w)", worker.ErrSchema, r.sql.claims, do, err)
 	}
 	return err
 }

@@ -117,8 +117,9 @@ func TestRecordsEmptyDatabase(t *testing.T) {
 				"Peers":     func() error { _, err := s.Peers(ctx); return err },
 			} {
 				err := call()
-				if !errors.Is(err, worker.ErrSchema) || !strings.Contains(err.Error(), "leaf schema apply --store") || !strings.Contains(err.Error(), s.Redacted()) {
-					t.Errorf("%s: %v; want ErrSchema that names the command", name, err)
+				if !errors.Is(err, worker.ErrSchema) || !strings.Contains(err.Error(), "if Java servers serve snowflake mode, start each node with --no-snowflake-enable") ||
+					!strings.Contains(err.Error(), "leaf schema apply --store") || !strings.Contains(err.Error(), s.Redacted()) {
+					t.Errorf("%s: %v; want ErrSchema that names the command, and what to do beside Java servers", name, err)
 				}
 			}
 		})

@@ -39,6 +39,12 @@ func (s *Store) ApplySchema(ctx context.Context) (report []string, err error) {
 	return s.createTables(ctx)
 }
 
+// besideJava says what to do before nodes take worker IDs from a database that Java servers use.
+const besideJava = "if Java servers serve snowflake mode, start each node with --no-snowflake-enable, or with their registry, as docs/MIGRATION.md says: a worker ID of this database can be that of a Java server"
+
+// original is what the report says of the table that Java servers have, too.
+const original = "table leaf_alloc exists, left as it is"
+
 var createTable = regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS (\w+).*?;`)
 
 func (s *Store) createTables(ctx context.Context) (report []string, err error) {
@@ -78,6 +84,9 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, fmt.Errorf("create table %s: %w", table, err)
 		}
 		report = append(report, "table "+table+" created")
+		if table == "leaf_worker" && slices.Contains(report, original) { // nodes that run without it take worker IDs from it soon
+			report = append(report, "table leaf_alloc was there before: "+besideJava)
+		}
 		if met && table == "leaf_repair_node" {
 			report = append(report, "if table leaf_repair_node was lost, so is where the numbers of deleted tags end: wait for a minute, in which nodes tell what they know, "+
 				"and then create a tag that was there before with --start NUMBER, with "+segment.AboveAll)

@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,14 @@ func TestApplySchemaWhileRunning(t *testing.T) {
 	}
 	want := report(1)
 	got, err := open(t, d.URL()).ApplySchema(t.Context())
+	ofJava := func(line string) bool {
+		return strings.Contains(line, "if Java servers serve snowflake mode, start each node with --no-snowflake-enable")
+	}
+	if at := slices.IndexFunc(got, ofJava); at < 0 {
+		t.Errorf("ApplySchema = %q; want what to do before nodes have worker IDs from there", got)
+	} else {
+		got = slices.Delete(got, at, at+1)
+	}
 	if diff := gocmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("ApplySchema: %v (-want +got):\n%s", err, diff)
 	}

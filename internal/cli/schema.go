@@ -48,7 +48,9 @@ type schemaApplyCmd struct {
 func (schemaApplyCmd) Help() string {
 	return `leaf_alloc holds the tags, leaf_tag_option their settings and limits, leaf_client_option the limits of clients, leaf_meta the tag rule. leaf_worker, leaf_worker_bound, leaf_worker_namespace and leaf_worker_peer hold the worker IDs of snowflake mode, leaf_slot, leaf_slot_bound and leaf_slot_namespace which node serves which tags in strict order, leaf_node the nodes that clients find. In leaf_repair and leaf_repair_node the nodes tell each other that a database lost commits; there is also kept where the numbers of deleted tags end. leaf_audit is the log of administrative changes, leaf_token has the named tokens.
 
-A leaf_alloc of the Java server is used as it is, and leaf_tag_option gets the columns of limits if it lacks them. The user of the database needs the right to create and alter tables for this command only. A store in etcd has no tables.`
+A leaf_alloc of the Java server is used as it is, and leaf_tag_option gets the columns of limits if it lacks them. The user of the database needs the right to create and alter tables for this command only. A store in etcd has no tables.
+
+While Java servers serve snowflake mode, start each node with --no-snowflake-enable, or with their registry, as docs/MIGRATION.md says: without either, nodes take worker IDs from leaf_worker as soon as it is there, and a Java server can have the same ones.`
 }
 
 // Run creates the tables.
