@@ -51,7 +51,7 @@ func (t *translator) snowflake() (needsDatabase bool) {
 	case legacyNormal, "":
 		t.zooKeeper(at, RegistryZooKeeper)
 	case legacyRecycle:
-		t.note(mode, "is served from a pool of our own: the fork's pool can give one worker ID to two nodes, so its nodes and ours must not run at the same time")
+		t.note(mode, "is served from a pool of our own: the fork's pool can give one worker ID to two nodes, so its nodes and ours must not run at the same time, nor one right after the other: docs/MIGRATION.md says how long to wait")
 		t.zooKeeper(at, RegistryZooKeeperRecycle)
 	case legacyMySQL:
 		t.set("snowflake.registry", at, RegistrySQL)
@@ -151,7 +151,7 @@ func (t *translator) workers(at string) {
 	for _, address := range slices.Sorted(maps.Keys(byAddress)) {
 		entries = append(entries, fmt.Sprintf("%s=%d", address, *byAddress[address]))
 	}
-	t.note(t.seen[legacyMode], "gives this node the worker ID of its ip:port: stop all nodes of the fork before, because each keeps the number of its first start, whatever the map says since, and nothing watches them: one with this number would issue the same IDs")
+	t.note(t.seen[legacyMode], "gives this node the worker ID of its ip:port: stop all nodes of the fork before, and wait for as long as docs/MIGRATION.md says, because each keeps the number of its first start, whatever the map says since, and nothing watches them: one with this number would issue the same IDs")
 	t.set("snowflake.registry", at, RegistryStatic)
 	t.set("snowflake.worker-map", t.at(p), entries...)
 }

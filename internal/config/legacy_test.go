@@ -90,7 +90,7 @@ func TestLegacySnowflake(t *testing.T) {
 		}},
 		{name: "a map", text: on + `leaf.snowflake.mode=local` + "\n" + `leaf.snowflake.local.workIdMap={"10.1.46.33:8081":2,"10.1.46.33:8080":1}`, want: map[string]string{
 			"snowflake.registry": "static", "snowflake.worker-map": "10.1.46.33:8080=1;10.1.46.33:8081=2",
-			"note": "gives this node the worker ID of its ip:port: stop all nodes of the fork before, because each keeps the number of its first start, whatever the map says since",
+			"note": "gives this node the worker ID of its ip:port: stop all nodes of the fork before, and wait for as long as docs/MIGRATION.md says, because each keeps the number of its first start, whatever the map says since",
 		}},
 
 		{name: "no servers", text: on + name + "leaf.snowflake.port=8080", err: "leaf.snowflake.zk.address (leaf.properties): is missing or blank: it must name the servers of ZooKeeper, HOST:PORT,HOST:PORT"},
