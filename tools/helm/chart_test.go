@@ -1,6 +1,8 @@
 package helm_test
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -79,6 +81,7 @@ type serviceMonitor struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
+		JobLabel string `json:"jobLabel"`
 		Selector struct {
 			MatchLabels map[string]string `json:"matchLabels"`
 		} `json:"selector"`
@@ -87,6 +90,9 @@ type serviceMonitor struct {
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
 			Scheme   string `json:"scheme"`
+			TLS      struct {
+				InsecureSkipVerify bool `json:"insecureSkipVerify"`
+			} `json:"tlsConfig"`
 		} `json:"endpoints"`
 	} `json:"spec"`
 }
@@ -322,18 +328,33 @@ func selects(selector, has map[string]string) bool {
 	return !slices.ContainsFunc(slices.Collect(maps.Keys(selector)), func(key string) bool { return has[key] != selector[key] })
 }
 
-// TestMonitor: each pod is scraped once, although two services have it.
+// TestMonitor: each pod is scraped once, although two services have it, and has the job that the rules and the dashboard ask
+// for. With TLS a pod is scraped by its address, which no certificate names.
 func TestMonitor(t *testing.T) {
 	objects, _, err := render(t, variants["all"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strictly[serviceMonitor](t, objects, "ServiceMonitor ids-leaf").Spec.Selector.MatchLabels
+	rules, err := os.ReadFile("../../deploy/prometheus/leaf.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	monitor := strictly[serviceMonitor](t, objects, "ServiceMonitor ids-leaf").Spec
 	var scraped []string
 	for _, name := range []string{"Service ids-leaf", "Service ids-leaf-nodes"} {
-		if selects(want, strictly[corev1.Service](t, objects, name).Labels) {
-			scraped = append(scraped, name)
+		service := strictly[corev1.Service](t, objects, name)
+		if !selects(monitor.Selector.MatchLabels, service.Labels) {
+			continue
 		}
+		scraped = append(scraped, name)
+		// As the operator of Prometheus does: the value of the label, or else the name of the service.
+		job := cmp.Or(service.Labels[monitor.JobLabel], service.Name)
+		if !strings.Contains(string(rules), fmt.Sprintf("up{job=%q}", job)) {
+			t.Errorf("the nodes have the job %q, and no rule asks whether these are up", job)
+		}
+	}
+	if end := monitor.Endpoints[0]; end.Scheme != "https" || !end.TLS.InsecureSkipVerify {
+		t.Errorf("a pod with TLS is scraped as %+v", end)
 	}
 	if len(scraped) != 1 {
 		t.Errorf("the monitor takes the pods of %q", scraped)
