@@ -88,7 +88,7 @@ type workerInitCmd struct {
 
 // Help implements kong.HelpProvider.
 func (workerInitCmd) Help() string {
-	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 620 s by default), because no node can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data.
+	return `Declares the registry new. Without it the first node that claims a number in an empty registry waits before it issues (lease, horizon and margin: 620 s by default), because no node can tell an empty registry from one that was wiped while nodes still run. Do not run it for a registry that lost its data, or that takes the place of another one, such as that of Java servers.
 
 A registry that is in use already by the same namespace and layout is left as it is, and so is one that has records of worker IDs and no namespace: it was used, and its first node waits.`
 }

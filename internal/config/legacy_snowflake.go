@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,9 @@ const (
 	legacyMySQL   = "mysql"
 	legacyLocal   = "local"
 )
+
+// placeholder is what Maven replaces in a file of resources.
+var placeholder = regexp.MustCompile(`\$\{|@.+@`)
 
 // snowflake translates the keys of snowflake mode. It returns whether the mode needs
 // the database of leaf.jdbc.url.
@@ -126,6 +130,11 @@ func (t *translator) zooKeeper(at, kind string) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
 			"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name (LEAF_SNOWFLAKE_NAME), leave the file as it is, and start them when the longest horizon has passed. "+
 			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM)", t.javaName)}
+		return
+	}
+	if kind == RegistryZooKeeper && placeholder.MatchString(name.value) {
+		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "has a placeholder, which the build of the Java server may fill in: it then has another path of ZooKeeper, where the worker IDs are the same. " +
+			"Use the leaf.properties out of the jar that runs. If the name stands there as it does here, set snowflake.name to it (LEAF_SNOWFLAKE_NAME)"}
 		return
 	}
 	if kind == RegistryZooKeeper && !isPathName(name.value) {
