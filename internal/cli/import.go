@@ -178,10 +178,14 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 	switch p.Action {
 	case takeover.Create:
 		row := segment.NewRow{Tag: p.Tag, Start: p.First, Step: p.Step}
-		if _, err := manage.Ask(ctx, t.backend, manage.CreateTag{NewRow: row}); errors.Is(err, leaf.ErrConflict) {
+		made, err := manage.Ask(ctx, t.backend, manage.CreateTag{NewRow: row})
+		switch {
+		case errors.Is(err, leaf.ErrConflict):
 			return fmt.Errorf("%w. If it names another start of the tag, make it with leaf tag create TAG --start N, and repeat this command", err)
-		} else if err != nil {
+		case err != nil:
 			return err
+		case made.Fence > 0 && !p.Drop:
+			p.Drop, p.Verdict, p.Reason = true, takeover.Unknown, unlogged
 		}
 	case takeover.Raise:
 		first := p.First

@@ -101,6 +101,50 @@ func TestImportOfATagInUse(t *testing.T) {
 	}
 }
 
+// TestImportOfARowThatIsGone: the tag was used before the import, and its row was deleted with SQL, of which no entry of the audit
+// log tells. Nodes drop what they hold of it all the same.
+func TestImportOfARowThatIsGone(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		byCommand bool
+		again     string // where a command has made the row again, as an import does that is killed then
+	}{"made by a command": {byCommand: true}, "made with SQL": {}, "made with SQL, and again": {again: "30000"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := server.Postgres(t)
+			db, peers := cosid.start(t, d, 1)
+			w := newSwitched(t, cosid, d, d)
+			a, b := serve(t, w.dir, "--store", w.store), serve(t, dataDir(t), "--store", w.store)
+			if tt.byCommand {
+				leafOK(t, "tag", "create", "leaf-segment-test", "--start", "1", "--step", "5000", "--data-dir", w.dir)
+			} else {
+				execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 1, 5000)")
+			}
+			a.ids(t, 1)
+			b.ids(t, 1)
+			execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+			seen := peers[0].takes(t, 20_000) // past all that both nodes hold
+			want := takeover.Create
+			if tt.again != "" {
+				want = takeover.Raise
+				leafOK(t, "tag", "create", "leaf-segment-test", "--start", tt.again, "--data-dir", w.dir)
+			}
+			args := []string{"--stopped", "--wait", "10ms", "--apply"}
+			if plan := w.plan(t, 1, a, args...); plan.Action != want || plan.Verdict != takeover.Unknown {
+				t.Errorf("got the plan %+v, want %s, and that it does not know what both handed out", plan, want)
+			}
+			apart(t, seen, a, b)
+			found := 0
+			if tt.byCommand { // the audit log goes on to say what both handed out
+				found = 1
+			}
+			if again := w.plan(t, found, a, args...); again.Action != takeover.Nothing {
+				t.Errorf("the second run: got the plan %+v, want nothing", again)
+			}
+		})
+	}
+}
+
 // TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile
 // holds IDs that the other service has handed out. The import names it, and is not done before it has answered.
 func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {

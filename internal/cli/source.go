@@ -111,6 +111,9 @@ func countersOf(all []numbering) (counters []takeover.Counter) {
 	return counters
 }
 
+// unlogged is why the audit log does not say which numbers a tag has had: a row that was made with SQL, and deleted so, too.
+const unlogged = "this node has issued some of which the audit log does not tell"
+
 // rowOf asks for a tag, and for what the audit log tells of its numbers.
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {
 	if of, _, _, part := segment.ParsePart(tag); part {
@@ -136,9 +139,22 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 	if row.Lowest = takeover.Lowest(entries); missing {
 		row.Deleted = takeover.Deleted(entries)
 	}
-	issued, known := takeover.Issued(entries, t.MaxID)
-	if row.Issued = issued; !known && (row.Exists || row.Deleted) {
+	maxID := t.MaxID
+	if missing {
+		maxID = -1
+	}
+	issued, known := takeover.Issued(entries, maxID)
+	lowest := maxID
+	for _, r := range issued {
+		lowest = min(lowest, r.Lo)
+	}
+	switch row.Issued = issued; {
+	case !known && row.Exists:
 		row.Unknown = "the audit log does not say where the tag began"
+	case !known && row.Deleted:
+		row.Unknown = "the audit log does not say where the tag began and ended"
+	case 0 < t.Fence && t.Fence < lowest:
+		row.Lowest, row.Unknown = 0, unlogged
 	}
 	return row, nil
 }

@@ -3,6 +3,7 @@ package takeover
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/audit"
@@ -11,10 +12,10 @@ import (
 // Issued returns the numbers that a tag can have handed out: its row moves through them, and the
 // audit log says where it began and where a command moved it on. What a repair has ended counts,
 // whatever the row said: nodes had issued above it. entries are those of the tag, the newest
-// first, and maxID is where its row is now, 0 if a command has deleted it.
+// first, and maxID is where its row is now, -1 if it has none.
 //
 // known is false if the beginning is in no entry: the row is older than the log, or was made by
-// another program.
+// another program. So it is if the end of a row that is gone is in none: no command has deleted it.
 func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool) {
 	var begin int64
 	there := false // a row
@@ -55,7 +56,7 @@ func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool
 		issued = leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: end})
 		begin = *next
 	}
-	if !known {
+	if !known || there && maxID < 0 {
 		return nil, false
 	}
 	return leaf.AppendRange(issued, leaf.Range{Lo: begin, Hi: maxID}), true
@@ -108,7 +109,9 @@ func Lowest(entries []audit.Entry) int64 {
 
 // Deleted reports whether the tag has had a row. entries are those of the tag, which has none now.
 func Deleted(entries []audit.Entry) bool {
-	return slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Result == audit.Done && e.Operation == "tag delete" })
+	return slices.ContainsFunc(entries, func(e audit.Entry) bool {
+		return e.Result == audit.Done && strings.HasPrefix(e.Operation, "tag ")
+	})
 }
 
 // numbers are the numbers in an entry that a row moves by.

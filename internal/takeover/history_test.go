@@ -75,7 +75,7 @@ func TestIssuedFollowsTheRow(t *testing.T) {
 		}
 		maxID := row
 		if !there { // as a reader of a row that is gone has it
-			maxID = 0
+			maxID = -1
 		}
 		if got, known := takeover.Issued(entries, maxID); !known || !slices.Equal(got, out) {
 			t.Fatalf("entries %+v: got %v, %v; handed out was %v", entries, got, known, out)
@@ -100,6 +100,14 @@ func TestIssuedBesideALostDelete(t *testing.T) {
 		if !known || !both(5) || !both(89) || !both(100) || !both(129) || both(4) || both(130) {
 			t.Errorf("%s: got %v, %v; want 5 to 89 and 100 to 129 in it, and nothing beyond", name, got, known)
 		}
+	}
+}
+
+// TestIssuedByARowThatIsGone: no command has deleted the row, so where its numbers ended is not known.
+func TestIssuedByARowThatIsGone(t *testing.T) {
+	create := entry("tag create", "", `{"start":"5"}`)
+	if got, known := takeover.Issued([]audit.Entry{create}, -1); known {
+		t.Errorf("got %v; want that it is not known", got)
 	}
 }
 
@@ -139,7 +147,8 @@ func TestLowest(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 	}
-	if takeover.Deleted([]audit.Entry{create}) || !takeover.Deleted([]audit.Entry{gone, create}) {
-		t.Error("a tag that was deleted is not known")
+	sequence := entry("sequence create", "", `{"sequence":"order","start":"1"}`)
+	if takeover.Deleted([]audit.Entry{refused, sequence}) || !takeover.Deleted([]audit.Entry{create}) || !takeover.Deleted([]audit.Entry{gone}) {
+		t.Error("a tag that has had a row is not known")
 	}
 }
