@@ -91,6 +91,64 @@ func TestOneTagThatFails(t *testing.T) {
 	})
 }
 
+// TestOneTagBesideThoseOfAnotherNode: the loads of one tag fail, and all others are in strict order and of another node. This
+// node loads no range of those, so it does not find out by them whether the store takes writes.
+func TestOneTagBesideThoseOfAnotherNode(t *testing.T) {
+	for _, before := range []string{"never owned", "owned before"} {
+		t.Run(before, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cart := strictRow(10)
+				cart.Tag = "cart"
+				s, o, al := newStore(row(10), cart), &terms{}, newAlarms()
+				a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, NodeID: "a", Terms: o.node("a")})
+				synctest.Wait()
+				if before == "owned before" {
+					o.own("a")
+					next(t, a, "cart")
+				}
+				o.own("b")
+				s.readOnly()
+				for range 20 {
+					_, err := a.Next(t.Context(), "order")
+					wantErr(t, err, leaf.ErrNotReady)
+				}
+				time.Sleep(time.Minute)
+				al.want(t, "store default")
+				wantReady(t, a, false, `no range can be loaded from store "default", and no tag has IDs in memory`)
+				s.heal()
+				time.Sleep(10 * time.Second)
+				al.want(t)
+				wantReady(t, a, true, "")
+				next(t, a, "order")
+			})
+		})
+	}
+}
+
+// TestLockedRowBesideTagsOfAnotherNode: a late load may be that of a locked row. No other tag can tell, so the store is not
+// reported, and the node stays ready for calls that it takes to the owner.
+func TestLockedRowBesideTagsOfAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cart := strictRow(10)
+		cart.Tag = "cart"
+		s, o, al := newStore(row(10), cart), &terms{}, newAlarms()
+		o.own("b")
+		a := node(t, s, nil, segment.Config{Alarms: al, MaxWait: time.Second, NodeID: "a", Terms: o.node("a")})
+		s.set(func(s *store) {
+			s.onReserve = func(ctx context.Context, _ segment.Request, _ func() (segment.Reservation, error)) (segment.Reservation, error) {
+				<-ctx.Done()
+				return segment.Reservation{}, ctx.Err()
+			}
+		})
+		for range 60 {
+			_, err := a.Next(t.Context(), "order")
+			wantErr(t, err, leaf.ErrNotReady)
+		}
+		al.want(t)
+		wantReady(t, a, true, "")
+	})
+}
+
 // TestStoreAlarmEndsWithTheNeed: the tags that could not be loaded are deleted, so no load shows that the store
 // takes writes again.
 func TestStoreAlarmEndsWithTheNeed(t *testing.T) {

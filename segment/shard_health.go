@@ -1,6 +1,9 @@
 package segment
 
 import (
+	"context"
+	"errors"
+
 	"github.com/leaf-idgen/leaf"
 )
 
@@ -23,8 +26,13 @@ func (s *shard) block(why error) {
 // askAnother finds out why the loads of one tag fail or are late, because of the store or of the
 // tag: it loads a range of another tag. While another tag has stock, it loads nothing: the node
 // serves, and the load would be wasted. If there is no other tag to ask, the store is to blame.
+//
+// A tag that this node may not issue now, such as one that another node owns, cannot be asked: its load
+// takes no range. Where all others are like this, a late load does not count against the store: perhaps a
+// transaction has locked the row.
 func (s *shard) askAnother(failed *Tag, why error) {
 	var other *Tag
+	barred := false
 	for _, t := range *s.alloc.table.Load() {
 		if t.shard != s || t == failed {
 			continue
@@ -32,23 +40,27 @@ func (s *shard) askAnother(failed *Tag, why error) {
 		t.mu.Lock()
 		stock := t.stockLocked()
 		late := t.buf != nil && t.buf.late()
+		_, err := t.mayLocked()
 		t.mu.Unlock()
-		if stock > 0 {
+		switch {
+		case err != nil:
+			barred = true
+		case stock > 0:
 			return
-		}
-		if !late && (other == nil || t.name < other.name) && !s.alloc.fence.Mark(t.name).Latched {
+		case !late && (other == nil || t.name < other.name) && !s.alloc.fence.Mark(t.name).Latched:
 			other = t
 		}
 	}
-	if other == nil {
+	switch {
+	case other != nil:
+		s.queue.probes(other)
+		other.mu.Lock()
+		defer other.mu.Unlock()
+		if other.state == listed {
+			other.ask(other.buffer(), true)
+		}
+	case !barred || !errors.Is(why, context.DeadlineExceeded):
 		s.queue.condemn(failed, why)
-		return
-	}
-	s.queue.probes(other)
-	other.mu.Lock()
-	defer other.mu.Unlock()
-	if other.state == listed {
-		other.ask(other.buffer(), true)
 	}
 }
 

@@ -154,14 +154,23 @@ func (s *shard) someServes(loads bool) (tags int, some bool) {
 		if loads && (!latched || !a.fence.Mark(t.name).Latched) {
 			return tags, true
 		}
-		t.mu.Lock()
-		stock := t.stockLocked()
-		t.mu.Unlock()
-		if stock > 0 {
+		if t.stocked() {
 			return tags, true
 		}
 	}
 	return tags, false
+}
+
+// stocked reports whether this node may issue IDs that it has in memory: those of a tag that it owned before stay there
+// until a call comes.
+func (t *Tag) stocked() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stockLocked() == 0 {
+		return false
+	}
+	_, err := t.mayLocked()
+	return err == nil
 }
 
 // Answers reports whether the last reading of a store's tags succeeded. store is its

@@ -124,18 +124,23 @@ func (noTerms) Term(tag string) (Term, error) {
 // termLocked brings the stock of a tag in line with who may issue it, and returns the error for a caller of
 // a tag that this node does not own. What was loaded in an earlier term, or while the tag was in plain order,
 // is dropped, and what is of an earlier period. t.mu is held.
-func (t *Tag) termLocked(b *buffer) (err error) {
-	var term Term
+func (t *Tag) termLocked(b *buffer) error {
+	term, err := t.mayLocked()
+	if err != nil || term != b.term {
+		t.enterLocked(b, term)
+	}
+	return err
+}
+
+// mayLocked returns the term in which this node may issue the tag now, nil in plain order, or why it may not. t.mu is held.
+func (t *Tag) mayLocked() (term Term, err error) {
 	if t.strict {
 		term, err = t.alloc.cfg.Terms.Term(t.name)
 	}
 	if err == nil && t.options != nil && t.options.Stored().Period != "" {
 		term, err = t.periodLocked(term)
 	}
-	if err != nil || term != b.term {
-		t.enterLocked(b, term)
-	}
-	return err
+	return term, err
 }
 
 // enterLocked drops the stock of the term before; nil is that of a tag in plain order. t.mu is held.
