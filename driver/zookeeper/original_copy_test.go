@@ -13,7 +13,8 @@ import (
 )
 
 // copied returns a place with the nodes of p, made one by one as a program does that restores a dump or moves a path to
-// another ensemble. The new forever has counted its children only, so it counts below the numbers of some.
+// another ensemble. The new forever has counted its children only, so it counts below the numbers of some. The ephemeral nodes of
+// processes that ran then are ordinary nodes there, which end with no session.
 func (p place) copied(t *testing.T) place {
 	t.Helper()
 	next := p.elsewhere()
@@ -21,14 +22,8 @@ func (p place) copied(t *testing.T) place {
 	all = func(at string) {
 		for _, name := range p.children(t, at) {
 			path := at + "/" + name
-			data, stat, err := p.zk.Get(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if stat.EphemeralOwner == 0 {
-				next.create(t, next.cfg.Chroot+strings.TrimPrefix(path, p.cfg.Chroot), string(data), 0)
-				all(path)
-			}
+			next.create(t, next.cfg.Chroot+strings.TrimPrefix(path, p.cfg.Chroot), p.get(t, path), 0)
+			all(path)
 		}
 	}
 	all(p.cfg.Chroot)

@@ -16,14 +16,14 @@ type presence struct {
 }
 
 // readPresence returns the presence at p, nil if there is none. Garbage is the presence of
-// no process.
+// no process, nor is a node that no session ends, as in a copy of a path.
 func (c *conn) readPresence(ctx context.Context, p string) (*presence, error) {
 	n, err := c.get(ctx, p)
 	if n == nil || err != nil {
 		return nil, err
 	}
 	found := &presence{node: n}
-	if decode(p, n.data, &found.presenceRecord) != nil {
+	if n.stat.EphemeralOwner == 0 || decode(p, n.data, &found.presenceRecord) != nil {
 		found.presenceRecord = presenceRecord{}
 	}
 	return found, nil
