@@ -269,6 +269,14 @@ func (own *owner) wrote(c *numbered) bool {
 	return own.Node == c.name && own.NodeVersion == c.stat.Version && own.NodeCzxid == c.stat.Czxid
 }
 
+// atOnce asks the leader whether the owner node and the child were at one moment as we have read them, one after the
+// other. The error is errMoved if not.
+func (o *Original) atOnce(ctx context.Context, own owner, c *numbered) error {
+	p := o.childPath(c.name)
+	_, err := o.change(ctx, p, unchanged(own.path, own.node.stat.Version), unchanged(p, c.stat.Version))
+	return err
+}
+
 // numbered is a child of forever.
 type numbered struct {
 	*node

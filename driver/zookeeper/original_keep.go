@@ -107,8 +107,9 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 	return err
 }
 
-// reread returns our record as it is now, or worker.ErrLost. Its nodes are read one after the other, and a
-// renewal of ours that was long on its way may arrive in between, when a leader is elected: then it reads again.
+// reread returns our record as it is now, or worker.ErrLost. Its nodes are read one after the other. In between, when a
+// leader is elected, a renewal of ours that was long on its way may arrive, or a new session begin at a server that is
+// behind: then it reads again.
 func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record, error) {
 	for {
 		stored, moved, err := o.rereadOnce(ctx, own)
@@ -118,7 +119,7 @@ func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record
 	}
 }
 
-// rereadOnce is reread, and moved says that we have written between its reads.
+// rereadOnce is reread, and moved says that what it has read was not there at one moment.
 func (o *Original) rereadOnce(ctx context.Context, own worker.Record) (record worker.Record, moved bool, err error) {
 	lost := func(what string) (worker.Record, bool, error) {
 		return own, false, fmt.Errorf("%w: worker ID %d %s", worker.ErrLost, own.Number, what)
@@ -155,12 +156,11 @@ func (o *Original) rereadOnce(ctx context.Context, own worker.Record) (record wo
 	case guard == nil:
 		return lost("has lost the node of its nonce")
 	case !stored.Claimed || !stored.wrote(c):
-		again, err := o.readOwner(ctx, own.Address)
-		switch {
+		switch err := o.atOnce(ctx, stored, c); {
+		case errors.Is(err, errMoved):
+			return own, true, nil
 		case err != nil:
 			return own, false, err
-		case again.node == nil || again.node.stat.Mzxid != stored.node.stat.Mzxid:
-			return own, true, nil
 		}
 		return lost("was written by another process, such as a Java server with the address " + own.Address)
 	}

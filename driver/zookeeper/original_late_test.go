@@ -1,6 +1,7 @@
 package zookeeper_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -45,5 +46,42 @@ func TestOriginalRenewalArrivesLate(t *testing.T) {
 	}
 	if requests < 5 {
 		t.Error(fmt.Sprint("a renewal that looks for an earlier one has only ", requests, " requests"))
+	}
+}
+
+// TestOriginalClaimArrivesLate: the number of a Java server is adopted. A claim of ours that had no answer ends before
+// any request of the one that repeats it, such as between its reads of the owner and of the child. It is ours all the same.
+func TestOriginalClaimArrivesLate(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	requests := 0
+	for nth := int64(1); ; nth++ {
+		p := newPlace(t, ns)
+		declare(t, p.original(t))
+		p.java(t, addr, now-1)
+		direct, req := p.original(t), request(addr)
+		far, wire := p.behind(t)
+		o := far.original(t)
+		short, cancel := context.WithTimeout(t.Context(), watch*2/3)
+		if r, err := o.Claim(short, req); err == nil { // it knows the child from now on
+			t.Fatalf("Claim before the child was watched = %+v", r)
+		}
+		cancel()
+		arrived := false
+		stopBefore(wire, func(n, _ int64, _ bool) bool { return n == nth }, func() {
+			arrived = true
+			claim(t, direct, req)
+		})
+		if r, err := o.Claim(ctx(t), req); err != nil || r.Number != 0 {
+			t.Errorf("a claim arrived before request %d of the next one: %+v, %v; want number 0", nth, r, err)
+		}
+		wire.SetHook(nil)
+		if !arrived {
+			break
+		}
+		requests++
+	}
+	if requests < 10 {
+		t.Error(fmt.Sprint("a claim of a number that is watched has only ", requests, " requests"))
 	}
 }

@@ -95,6 +95,9 @@ func (a *attempt) giveUp(ctx context.Context, name string, number int64) error {
 // adopt takes a child that we did not write last, after no other process has written it
 // for as long as the configuration says. The time counts over several calls.
 func (a *attempt) adopt(ctx context.Context, c *numbered) (worker.Record, error) {
+	if err := a.atOnce(ctx, a.own, c); err != nil {
+		return worker.Record{}, err
+	}
 	p := a.childPath(c.name)
 	since, written := a.watch(p, c)
 	if written {
