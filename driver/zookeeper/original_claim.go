@@ -95,7 +95,7 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 	case c != nil && a.own.wrote(c):
 		return a.takeOver(ctx, c)
 	case !held:
-		return worker.Record{}, a.hold(ctx) // errMoved: the next round finds it held
+		return worker.Record{}, a.hold(ctx, c) // errMoved: the next round finds it held
 	case c == nil:
 		return a.fresh(ctx)
 	}
@@ -211,13 +211,17 @@ func (a *attempt) after(floor int64) string {
 }
 
 // hold puts our nonce into the znode that names the owner of our address. The rest of that
-// znode, which the last owner wrote, stays until we have a number.
-func (a *attempt) hold(ctx context.Context) error {
+// znode, which the last owner wrote, stays until we have a number. A child that was read in a new session, at a server that
+// is behind, would look like that of a Java server, and what we wrote last would be lost with its Claimed: c is compared.
+func (a *attempt) hold(ctx context.Context, c *numbered) error {
 	record := a.own.ownerRecord
 	record.Format, record.Nonce, record.Claimed, record.Released = format, a.req.Nonce, false, false
 	ops, err := a.ownerOps(ctx, record)
 	if err != nil {
 		return err
+	}
+	if c != nil {
+		ops = append(ops, unchanged(a.childPath(c.name), c.stat.Version))
 	}
 	if _, err := a.change(ctx, a.own.path, ops...); err != nil {
 		return err

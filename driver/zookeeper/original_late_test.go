@@ -1,11 +1,16 @@
 package zookeeper_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // TestOriginalRenewalArrivesLate: a renewal of ours that had no answer arrives before any request of the next
@@ -83,5 +88,45 @@ func TestOriginalClaimArrivesLate(t *testing.T) {
 	}
 	if requests < 10 {
 		t.Error(fmt.Sprint("a claim of a number that is watched has only ", requests, " requests"))
+	}
+}
+
+// TestOriginalServerIsBehind: the session ends between the reads of the owner and of the child. The next one begins at a
+// server that shows the child as it was before its last write. The claim is ours all the same, and goes on where its file says.
+func TestOriginalServerIsBehind(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	direct := p.original(t)
+	declare(t, direct)
+	far, wire := p.behind(t)
+	o := far.original(t)
+	own := claim(t, o, request(addr))
+	behind := func() (shown *atomic.Bool) {
+		shown = new(atomic.Bool)
+		wire.SetHook(func(from proxy.Side, data []byte) proxy.Action {
+			const fromEnd = 36 // of the version, in the last field of an answer
+			if from == proxy.Server && bytes.Contains(data, []byte(`"timestamp":`)) && !shown.Swap(true) {
+				version := data[len(data)-fromEnd:]
+				binary.BigEndian.PutUint32(version, binary.BigEndian.Uint32(version)-1)
+			}
+			return proxy.Pass
+		})
+		return shown
+	}
+
+	if _, err := direct.Renew(ctx(t), own, own.Bound+1); err != nil { // has no answer: own stays
+		t.Fatal(err)
+	}
+	shown := behind()
+	renewed, err := o.Renew(ctx(t), own, own.Bound+10)
+	if err != nil || !shown.Load() {
+		t.Fatalf("Renew = %v, and an older child was shown: %v; want the claim", err, shown.Load())
+	}
+
+	next := request(addr) // of the process that follows in the data directory
+	next.Previous = &worker.Previous{Number: own.Number, Nonce: own.Nonce, Inner: now + 7, Bound: renewed.Bound, Incarnation: own.Incarnation}
+	shown = behind()
+	if r := claim(t, o, next); r.Floor != now+7 || !shown.Load() {
+		t.Errorf("claim = %+v, and an older child was shown: %v; want the floor %d of the file", r, shown.Load(), now+7)
 	}
 }
