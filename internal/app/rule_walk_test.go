@@ -361,8 +361,12 @@ func (w *ruleWalk) acceptAll() (failed error) {
 			err = w.accept(rule, slices.DeleteFunc(slices.Clone(all), func(url string) bool { return some&(1<<slices.Index(all, url)) > 0 }))
 		}
 		for tag := range w.issued {
-			before := len(w.issued[tag])
-			if w.load(rule, 0, tag); err == nil && len(w.issued[tag]) == before {
+			before, restored := len(w.issued[tag]), w.restored
+			if err == nil { // the command has recorded the rule, perhaps with the record that was restored
+				w.restored = nil
+			}
+			w.load(rule, 0, tag)
+			if w.restored = restored; err == nil && len(w.issued[tag]) == before {
 				w.t.Fatalf("rule %d is recorded, and its node takes no range of %s:\n%s", rule, tag, strings.Join(w.log, "\n"))
 			}
 		}
