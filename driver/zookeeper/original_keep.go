@@ -108,8 +108,8 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 }
 
 // reread returns our record as it is now, or worker.ErrLost. Its nodes are read one after the other. In between, when a
-// leader is elected, a renewal of ours that was long on its way may arrive, or a new session begin at a server that is
-// behind: then it reads again.
+// leader is elected, a renewal of ours that was long on its way may arrive. Or the session ends, and the next one begins at a
+// server that is behind, where the servers keep sessions of their own (localSessionsEnabled). Then it reads again.
 func (o *Original) reread(ctx context.Context, own worker.Record) (worker.Record, error) {
 	for {
 		stored, moved, err := o.rereadOnce(ctx, own)
