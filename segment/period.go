@@ -72,6 +72,13 @@ func (o Options) beyondPeriod(n int64, at time.Time) (first int64, beyond bool) 
 	return (latest + 1) << number.PeriodBits, periodOf(n) > latest
 }
 
+// nextPeriod returns the first number of the periods after the one that a moment lies in, or after that of n, if it is later. o
+// has a period.
+func (o Options) nextPeriod(n int64, at time.Time) int64 {
+	p, _ := o.period()
+	return (max(p.begin(at), periodOf(n)) + 1) << number.PeriodBits
+}
+
 // beforePeriod reports whether a number that an operator gives lies in an earlier period than the one that a moment lies in,
 // and returns the first number of that one, and why the number is refused: when a node of which no program knows has begun the
 // period, another one would begin it again.

@@ -182,6 +182,27 @@ func TestRepairToTheEndOfAPeriod(t *testing.T) {
 	})
 }
 
+// TestRepairToTheEndOfAPeriodInItsLastHour: the refusal names the end of the period that is now, as in any other hour, or the tag
+// would issue nothing all through the next one.
+func TestRepairToTheEndOfAPeriodInItsLastHour(t *testing.T) {
+	for name, row := range map[string]int64{"row of the day": 10957, "row of the next day": 10958} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(23*time.Hour + 30*time.Minute)
+				held := daily()
+				held.MaxID = row<<number.PeriodBits + 100
+				s := newStore(held)
+				a := node(t, s, nil, segment.Config{NodeID: "a"})
+				_, err := a.Repair(t.Context(), "order", 10957<<number.PeriodBits+1e12)
+				wantErr(t, err, leaf.ErrConflict)
+				if last := (row+1)<<number.PeriodBits - 1; !strings.Contains(err.Error(), fmt.Sprintf("the sum cannot be lower, give %d ", last)) {
+					t.Errorf("%v; want the number %d", err, last)
+				}
+			})
+		})
+	}
+}
+
 // TestRepairAboveOfAnEarlierPeriod: a node has begun a day, and is gone with its data directory. No table has a number of the
 // day yet, and the database has forgotten it. A repair above the number that the text says is refused in the day before, and
 // above the one that the refusal says repeats none.

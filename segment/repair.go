@@ -166,14 +166,16 @@ func (r *repair) ask(ctx context.Context) error {
 // decide completes the plan, or says why there is none.
 func (r *repair) decide() error {
 	now := r.alloc.rt.Now()
-	next, beyond := r.options.beyondPeriod(r.above, now)
+	known := max(r.high, r.plan.Row)
+	limit, beyond := r.options.beyondPeriod(r.above, now)
 	first, why, before := r.options.beforePeriod(r.above, now)
 	switch {
-	case beyond && max(r.high, r.plan.Row) < next:
+	case beyond && known < limit:
+		next := r.options.nextPeriod(known, now) // in the last hour of a period, limit is behind the next one
 		return fmt.Errorf("%w: above must be below %d, with which the next period of tag %q begins by the clock of this node, which must be right, and not %d: "+
 			"no node would issue a number of the tag before that period, and the row can never go back. If your tables have no number of that period, and the sum cannot be lower, "+
 			"give %d (--above): the tag then issues nothing until that period", leaf.ErrConflict, next, r.tag, r.above, next-1)
-	case before && r.above != 0 && max(r.high, r.plan.Row) < first:
+	case before && r.above != 0 && known < first:
 		return fmt.Errorf("%w: above=%d for tag %q %s", leaf.ErrConflict, r.above, r.tag, why)
 	case r.above != 0 && r.above < r.high-1 && (r.above >= r.repaired || len(r.silent) > 0):
 		return fmt.Errorf("%w: %s numbers of tag %q up to %d, so above=%d could repeat some; use %d or more%s", leaf.ErrConflict, r.holder, r.tag, r.high, r.above, r.high, r.others())
