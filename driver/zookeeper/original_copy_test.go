@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -56,6 +57,36 @@ func TestOriginalPathIsCopied(t *testing.T) {
 			}
 			if got := p.children(t, p.root()+"/forever"); len(got) != len(has) {
 				t.Errorf("forever holds %q; want a child for each of %v", got, has)
+			}
+		})
+	}
+}
+
+// TestPresencesOfACopiedPath: what a copy has kept of the nodes that ran then is no peer. None of them would tell its time, and
+// with snowflake.peer-policy refuse no node would start.
+func TestPresencesOfACopiedPath(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T, place) worker.Registry{
+		"original": func(t *testing.T, p place) worker.Registry { t.Helper(); return p.original(t) },
+		"recycle":  func(t *testing.T, p place) worker.Registry { t.Helper(); return p.recycle(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, server.ZooKeeper(t))
+			peer := worker.Peer{Address: addr, Clock: "http://" + addr, Nonce: "n", Number: 1}
+			if err := open(t, p).Announce(ctx(t), peer); err != nil {
+				t.Fatal(err)
+			}
+			r := open(t, p.copied(t))
+			if got, err := r.Peers(ctx(t)); err != nil || len(got) > 0 {
+				t.Errorf("Peers = %+v, %v; want none", got, err)
+			}
+			peer.Nonce = "its next process"
+			if err := r.Announce(ctx(t), peer); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := r.Peers(ctx(t)); err != nil || len(got) != 1 || got[0] != peer {
+				t.Errorf("Peers = %+v, %v; want %+v", got, err, peer)
 			}
 		})
 	}

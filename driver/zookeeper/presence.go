@@ -15,18 +15,22 @@ type presence struct {
 	node *node
 }
 
-// readPresence returns the presence at p, nil if there is none. Garbage is the presence of
-// no process, nor is a node that no session ends, as in a copy of a path.
+// readPresence returns the presence at p, nil if there is none.
 func (c *conn) readPresence(ctx context.Context, p string) (*presence, error) {
 	n, err := c.get(ctx, p)
 	if n == nil || err != nil {
 		return nil, err
 	}
-	found := &presence{node: n}
-	if n.stat.EphemeralOwner == 0 || decode(p, n.data, &found.presenceRecord) != nil {
-		found.presenceRecord = presenceRecord{}
+	return &presence{n.presence(p), n}, nil
+}
+
+// presence returns the record of a presence at p. Garbage is the presence of no process, nor is a node that no session
+// ends, as in a copy of a path.
+func (n *node) presence(p string) (r presenceRecord) {
+	if n.stat.EphemeralOwner == 0 || decode(p, n.data, &r) != nil {
+		return presenceRecord{}
 	}
-	return found, nil
+	return r
 }
 
 // replacePresence returns the operations that make record the presence at p in place
@@ -93,8 +97,7 @@ func (c *conn) peers(ctx context.Context, folder string) ([]worker.Peer, error) 
 	}
 	var peers []worker.Peer
 	for _, n := range all {
-		var r presenceRecord
-		if decode(folder+"/"+n.name, n.data, &r) == nil && r.Announced {
+		if r := n.presence(folder + "/" + n.name); r.Announced {
 			peers = append(peers, worker.Peer{Address: r.Address, Clock: r.Clock, Nonce: r.Nonce, Number: r.Number})
 		}
 	}
