@@ -195,6 +195,8 @@ type writing struct {
 
 func (w writer) calls(t *testing.T) []writing {
 	t.Helper()
+	raise := func(ctx context.Context) error { _, err := w.store.Raise(ctx, w.tag, 1000); return err }
+	post := func(ctx context.Context) error { return w.store.Post(ctx, segment.Notice{Tag: w.tag, Repaired: 1000}) }
 	return []writing{
 		{"Reserve", func(ctx context.Context) error {
 			res, err := w.store.Reserve(ctx, w.request())
@@ -203,7 +205,10 @@ func (w writer) calls(t *testing.T) []writing {
 			}
 			return err
 		}},
-		{"Raise", func(ctx context.Context) error { _, err := w.store.Raise(ctx, w.tag, 1000); return err }},
+		{"Raise", raise},
+		{"Raise of a row that is high enough", raise}, // as far as can be read
+		{"Post", post},
+		{"Post of what is posted", post},
 		{"ReturnUnused", func(ctx context.Context) error { return w.store.ReturnUnused(ctx, w.tag, 1000, 900) }},
 		{"Create", func(ctx context.Context) error {
 			return w.store.Create(ctx, segment.NewRow{Tag: w.tag + " 2", Start: 1, Step: 7})

@@ -159,7 +159,7 @@ func (s *Store) Raise(ctx context.Context, tag string, above int64) (maxID int64
 	}
 	defer s.done(ctx, time.Now(), &err, "raise tag %q to %d", tag, above)
 	err = s.transact(ctx, func(conn *sql.Conn) error {
-		row, err := s.lockRow(ctx, conn, tag)
+		row, err := s.lockRow(ctx, conn, tag) // not a plain reading: PostgreSQL waits for the standby at the end of a lock, too
 		if err == nil {
 			err = s.sameOwner(ctx, conn) // also of a row that is high enough: it may be another cluster's
 		}
