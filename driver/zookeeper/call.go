@@ -161,10 +161,8 @@ func unchanged(p string, version int32) any {
 	return &zk.CheckVersionRequest{Path: p, Version: version}
 }
 
-// check expects a node that was never set: one whose existence is what it says.
-func check(p string) any { return unchanged(p, 0) }
-
-// exists expects a node, however often it was set, and count sets it once more.
+// exists expects a node, however often it was set, and count sets it once more. A guard, which says something by its name
+// alone, has any version where a program has copied it that makes a node first and sets its data then.
 func exists(p string) any { return unchanged(p, anyVersion) }
 func count(p string) any  { return set(p, nil, anyVersion) }
 

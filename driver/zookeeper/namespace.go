@@ -141,7 +141,7 @@ func (c *conn) writeNamespace(ctx context.Context, p string, old *namespace, wan
 	})
 	ops := []any{create(p, data)}
 	if old != nil {
-		ops = []any{set(p, data, old.version), remove(old.guard, 0)}
+		ops = []any{set(p, data, old.version), remove(old.guard, anyVersion)}
 	}
 	if _, err := c.change(ctx, p, append(ops, create(p+"/"+incarnation, nil))...); err != nil {
 		return fmt.Errorf("create the namespace: %w", err)

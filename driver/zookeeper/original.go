@@ -321,11 +321,11 @@ func (o *Original) replaceGuards(ctx context.Context, own owner, nonce string) (
 			kept = true
 			continue
 		}
-		ops = append(ops, remove(own.path+"/"+name, 0))
+		ops = append(ops, remove(own.path+"/"+name, anyVersion))
 	}
 	switch {
 	case kept:
-		ops = append(ops, check(own.guard(nonce)))
+		ops = append(ops, exists(own.guard(nonce)))
 	case nonce != "":
 		ops = append(ops, create(own.guard(nonce), nil))
 	}

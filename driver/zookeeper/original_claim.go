@@ -236,7 +236,7 @@ func (a *attempt) ownerOps(ctx context.Context, record ownerRecord) ([]any, erro
 	if err != nil {
 		return nil, err
 	}
-	ops := []any{check(a.ns.guard), unchanged(a.namespace(), a.ns.version)}
+	ops := []any{exists(a.ns.guard), unchanged(a.namespace(), a.ns.version)}
 	if a.own.node == nil {
 		ops = append(ops, create(a.own.path, encode(record)))
 	} else {

@@ -15,7 +15,8 @@ import (
 
 // copied returns a place with the nodes of p, made one by one as a program does that restores a dump or moves a path to
 // another ensemble. The new forever has counted its children only, so it counts below the numbers of some. The ephemeral nodes of
-// processes that ran then are ordinary nodes there, which end with no session.
+// processes that ran then are ordinary nodes there, which end with no session. Every node was made first and set then, as a
+// program does that copies twice.
 func (p place) copied(t *testing.T) place {
 	t.Helper()
 	next := p.elsewhere()
@@ -23,7 +24,8 @@ func (p place) copied(t *testing.T) place {
 	all = func(at string) {
 		for _, name := range p.children(t, at) {
 			path := at + "/" + name
-			next.create(t, next.cfg.Chroot+strings.TrimPrefix(path, p.cfg.Chroot), p.get(t, path), 0)
+			to := next.create(t, next.cfg.Chroot+strings.TrimPrefix(path, p.cfg.Chroot), "", 0)
+			next.set(t, to, p.get(t, path))
 			all(path)
 		}
 	}

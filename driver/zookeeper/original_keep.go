@@ -96,9 +96,9 @@ func (o *Original) write(ctx context.Context, r worker.Record, v versions) error
 		Format: format, Nonce: r.Nonce, Claimed: true, Node: name, NodeVersion: v.node + 1, NodeCzxid: v.czxid,
 		Number: r.Number, Floor: min(r.Floor, r.Bound), Bound: r.Bound, Released: r.Released,
 	}
-	ops := []any{check(own.guard(r.Nonce)), set(own.path, encode(record), v.owner), set(o.childPath(name), data, v.node)}
+	ops := []any{exists(own.guard(r.Nonce)), set(own.path, encode(record), v.owner), set(o.childPath(name), data, v.node)}
 	if r.Incarnation != "" {
-		ops = append(ops, check(o.namespace()+"/"+r.Incarnation))
+		ops = append(ops, exists(o.namespace()+"/"+r.Incarnation))
 	}
 	results, err := o.change(ctx, own.path, ops...)
 	if err == nil && results[2].Stat.Czxid != v.czxid {

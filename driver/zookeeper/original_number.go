@@ -23,7 +23,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	record := a.own.ownerRecord
 	record.Creating = true
 	results, err := a.change(ctx, a.forever(),
-		check(a.ns.guard),
+		exists(a.ns.guard),
 		set(a.own.path, encode(record), a.own.node.stat.Version),
 		createNumbered(a.childPath(a.req.Address+"-"), data))
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 // drop deletes a child that was just created, and lets the claim go on.
 func (a *attempt) drop(ctx context.Context, c *numbered) error {
 	p := a.childPath(c.name)
-	if _, err := a.change(ctx, p, check(a.own.guard(a.req.Nonce)), remove(p, 0)); err != nil {
+	if _, err := a.change(ctx, p, exists(a.own.guard(a.req.Nonce)), remove(p, 0)); err != nil {
 		return err
 	}
 	return errMoved

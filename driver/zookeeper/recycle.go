@@ -230,7 +230,7 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 		ops = append(ops, guard)
 	}
 	if record.Nonce == old.nonce && record.Nonce != "" && old.claim != absent {
-		ops = append(ops, check(p+"/"+escape(record.Nonce)))
+		ops = append(ops, exists(p+"/"+escape(record.Nonce)))
 	} else if ops, err = r.newOwner(ctx, ops, p, old, record); err != nil {
 		return "", err
 	}
@@ -257,7 +257,7 @@ func (r *Recycle) newOwner(ctx context.Context, ops []any, p string, old poolVer
 		}
 	}
 	for _, name := range names {
-		ops = append(ops, remove(p+"/"+name, 0))
+		ops = append(ops, remove(p+"/"+name, anyVersion))
 	}
 	if record.Nonce == "" {
 		return ops, nil
