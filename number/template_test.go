@@ -296,6 +296,19 @@ func TestOverlapsAsRead(t *testing.T) {
 	}
 }
 
+// TestOverlapsIsOfTwo: that a template fits the one before says nothing of those before that, as docs/NUMBERS.md shows.
+func TestOverlapsIsOfTwo(t *testing.T) {
+	first, second, third := template(t, "{seq:08}"), template(t, "{seq:09}"), template(t, "{seq:08:36}")
+	if first.Overlaps(second) || second.Overlaps(third) || !first.Overlaps(third) {
+		t.Errorf("%t, %t, %t; want that only the first and the third overlap", first.Overlaps(second), second.Overlaps(third), first.Overlaps(third))
+	}
+	a, err := first.Format(2000)
+	b, err2 := third.Format(93312)
+	if a != "00002000" || a != b || err != nil || err2 != nil {
+		t.Errorf("%q and %q, %v, %v", a, b, err, err2)
+	}
+}
+
 // TestOverlapsIsNoLess: where two templates do not overlap, no text of one is read as another ID by the other.
 func TestOverlapsIsNoLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
