@@ -224,11 +224,22 @@ func (s *Store) own(ctx context.Context, b *segment.Binding, f func(v *ownerValu
 	}
 }
 
+// ForgetAgreed returns the command that removes what Agree has recorded under name; all: under each name that begins so.
+func (s *Store) ForgetAgreed(name string, all bool) string {
+	keys := shellWord(s.agreedKey(name))
+	if all {
+		keys = "--prefix " + keys
+	}
+	return "etcdctl del " + keys
+}
+
+func (s *Store) agreedKey(name string) string { return s.key("agreed/" + name) }
+
 // Agree records text under name, unless something is recorded there, and returns what is: all nodes of
 // the store get the same answer. Every error may be retried.
 func (s *Store) Agree(ctx context.Context, name, text string) (recorded string, err error) {
 	defer s.done(&err, "agree on %s", name)
-	key := s.key("agreed/" + name)
+	key := s.agreedKey(name)
 	done, answers, err := s.write(ctx, []clientCmp{isAbsent(key)}, []clientOp{put(key, text)}, []clientOp{get(key)})
 	if err != nil {
 		return "", err

@@ -127,28 +127,28 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) (kept bool, err 
 	case err == nil:
 		a.alarms.Clear(leaf.AlarmConfiguration, format.KeysKey)
 	case errors.Is(err, errOtherKey):
-		a.alarms.Raise(otherKeyAlarm(ring, errors.Is(err, errOtherSize)))
+		a.alarms.Raise(otherKeyAlarm(ring, errors.Is(err, errOtherSize), a.dbs.stores[0].forgetAgreed))
 	default:
 		a.log.Debug("the key of opaque IDs could not be compared", "error", err)
 	}
 	return kept, err
 }
 
-// otherKeyAlarm says what to do about a ring that is not the one of the other nodes.
-func otherKeyAlarm(ring *opaque.Ring, size bool) leaf.Alarm {
+// otherKeyAlarm says what to do about a ring that is not the one of the other nodes. forget is that of the first store.
+func otherKeyAlarm(ring *opaque.Ring, size bool, forget func(name string, all bool) string) leaf.Alarm {
 	text := fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue)
-	records := fmt.Sprintf("= 'opaque_key_%d'", ring.Issue)
+	remove := forget(fmt.Sprintf("opaque_key_%d", ring.Issue), false)
 	both := "run leaf opaque key with the file of the other nodes until it adds a version that the file of this node has not had, and let that key encode there, as docs/OPAQUE.md says. " +
 		"Then add its lines key and used to the file of this node, with its version in the line issue"
 	if size {
 		text = fmt.Sprintf("this node makes no opaque IDs, because its file of keys has bits %d and version-bits %d, and that of the other nodes has not: with both, two IDs could get one opaque ID", ring.Bits, ring.VersionBits)
-		records = "LIKE 'opaque_%'"
+		remove = forget("opaque_", true)
 		both = "remove opaque.keys from the configuration of this node"
 	}
 	return leaf.Alarm{
 		Code: leaf.AlarmConfiguration, Subject: format.KeysKey, Text: text,
 		Do: "if no opaque ID of this node's key is in use, stop this node, remove file opaque.json of its data directory, give it the file of keys that the other nodes have, and start it. " +
-			"If instead no opaque ID of theirs is in use, stop the other nodes, remove the record of their key from the first database with SQL: DELETE FROM leaf_meta WHERE name " + records +
+			"If instead no opaque ID of theirs is in use, stop the other nodes, remove the record of their key " + remove +
 			", and remove opaque.json of each, give it this node's file of keys and start it. If opaque IDs of both are in use, " + both,
 	}
 }

@@ -30,6 +30,9 @@ type store interface {
 	// Agree records what all nodes must have in common, unless something is recorded.
 	Agree(ctx context.Context, name, value string) (recorded string, err error)
 
+	// forgetAgreed says how an administrator removes what was recorded under name; all: under each name that begins so.
+	forgetAgreed(name string, all bool) string
+
 	// AllAnswers returns what the nodes have told the board of all tags.
 	AllAnswers(ctx context.Context) ([]segment.Answer, error)
 
@@ -94,6 +97,14 @@ func (s sqlStore) openRegistry(r *registry) (err error) {
 func (s sqlStore) openDirectory() (discovery.Directory, error) { return s.Directory() }
 
 func (s sqlStore) openSlots() (worker.Records, error) { return s.Slots() }
+
+func (s sqlStore) forgetAgreed(name string, all bool) string {
+	names := "= '" + name + "'"
+	if all {
+		names = "LIKE '" + name + "%'"
+	}
+	return "from the first database with SQL: DELETE FROM leaf_meta WHERE name " + names
+}
 
 func (s sqlStore) newLogin(n *newLogins, key, url string) error { return n.database(key, s, url) }
 

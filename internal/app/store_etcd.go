@@ -104,6 +104,10 @@ func (s etcdStore) openSlots() (worker.Records, error) {
 	return r, nil
 }
 
+func (s etcdStore) forgetAgreed(name string, all bool) string {
+	return "from the first store: " + s.ForgetAgreed(name, all)
+}
+
 func (s etcdStore) newLogin(n *newLogins, key, url string) error {
 	was, err := etcdAt(s.url, config.EtcdStore, s.cfg)
 	if err != nil {
