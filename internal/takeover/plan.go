@@ -89,10 +89,19 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 }
 
 // stops returns the statements that keep the other service below all numbers of the tag: below
-// first, where they begin or go on, and below those that the tag has above the counters now.
+// first, where they begin or go on, and below those that the tag has above the counters now, or had when
+// its row was deleted.
 func stops(c Comparison, row Row, counters []Counter, first int64) (all []string) {
-	if row.Exists && row.MaxID >= c.End {
+	switch {
+	case row.Exists && row.MaxID >= c.End:
 		first = c.End + c.Left // Left is 0 where it is not known
+	case !row.Exists && row.Unknown != "":
+		first = c.End
+	}
+	for _, r := range row.Issued {
+		if r.Hi > c.End {
+			first = min(first, max(r.Lo, c.End))
+		}
 	}
 	for _, counter := range counters {
 		if counter.Stop == nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/takeover"
 	"github.com/leaf-idgen/leaf/segment"
 )
@@ -93,6 +94,11 @@ func TestStopLiesBelowTheTag(t *testing.T) {
 		"a tag that begins nobody knows where": {takeover.Row{Exists: true, MaxID: 500, Unknown: "why"}, 0, 100},
 		"a tag that was passed":                {began(50, 90), 0, 150},
 		"a tag that was passed and is ahead":   {began(50, 500), 0, 100},
+		"a deleted tag ahead":                  {deleted(leaf.Range{Lo: 20, Hi: 40}, leaf.Range{Lo: 120, Hi: 130}), 0, 120},
+		"a deleted tag that was passed":        {deleted(leaf.Range{Lo: 20, Hi: 110}), 0, 100},
+		"a deleted tag below":                  {deleted(leaf.Range{Lo: 20, Hi: 40}), 0, 150},
+		"a deleted tag far ahead":              {deleted(leaf.Range{Lo: 400, Hi: 410}), 0, 150},
+		"a deleted tag of which no log tells":  {takeover.Row{Deleted: true, Unknown: "why"}, 0, 100},
 	} {
 		c := takeover.Counter{End: 100, Filled: tt.filled, Stop: func(first int64) string { return fmt.Sprintf("below %d", first) }}
 		p := takeover.NewPlan("order", tt.row, []takeover.Counter{c}, takeover.Options{Gap: 50})
@@ -100,4 +106,9 @@ func TestStopLiesBelowTheTag(t *testing.T) {
 			t.Errorf("%s: got %q, want below %d", name, got, tt.want)
 		}
 	}
+}
+
+// deleted is a tag without a row that has handed out numbers.
+func deleted(issued ...leaf.Range) takeover.Row {
+	return takeover.Row{Deleted: true, Lowest: issued[0].Lo, Issued: issued}
 }
