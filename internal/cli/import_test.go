@@ -139,7 +139,7 @@ func TestImportAcrossTheSwitch(t *testing.T) {
 
 			// Back: the nodes are stopped, the statement is taken away.
 			node.end(t, syscall.SIGTERM)
-			s.goBack(t, db, w)
+			seen.add(t, s.goBack(t, db, w))
 			for range 3 {
 				seen.add(t, s.open(db).takes(t, 50))
 			}
@@ -189,8 +189,9 @@ func (w *switched) refusedWhileItRuns(t *testing.T, p *peer, seen distinct) {
 	leafExits(t, 3, "tag", "show", "leaf-segment-test", "--store", w.store, "--data-dir", w.dir)
 }
 
-// goBack moves the other service above Leaf, as docs/MIGRATION.md says.
-func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
+// goBack moves the other service above Leaf, as docs/MIGRATION.md says. A node is started again between the two commands that
+// the page names, and stopped. It returns the IDs that this node gives.
+func (s service) goBack(t *testing.T, db *sql.DB, w *switched) (ids []int64) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/MIGRATION.md")
 	if err != nil {
@@ -206,16 +207,40 @@ func (s service) goBack(t *testing.T, db *sql.DB, w *switched) {
 	var tag struct {
 		MaxID int64 `json:"max_id,string"`
 	}
-	if err := json.Unmarshal([]byte(leafOK(t, "tag", "show", "leaf-segment-test", "--json", "--store", w.store, "--data-dir", w.dir)), &tag); err != nil {
+	_, section, _ := strings.Cut(string(page), "**Go back.**")
+	show, block := strings.Index(section, "`leaf tag show TAG`"), strings.Index(section, "`leaf limit set TAG --block`")
+	if show < 0 || block < 0 {
+		t.Fatal("docs/MIGRATION.md does not say how to read max_id of a tag, and to block it")
+	}
+	type command struct {
+		at  int
+		run func()
+	}
+	commands := []command{
+		{show, func() {
+			if err := json.Unmarshal([]byte(leafOK(t, "tag", "show", "leaf-segment-test", "--json", "--store", w.store, "--data-dir", w.dir)), &tag); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{block, func() {
+			leafOK(t, "limit", "set", "leaf-segment-test", "--block", "--store", w.store, "--data-dir", w.dir)
+		}},
+	}
+	slices.SortFunc(commands, func(a, b command) int { return a.at - b.at })
+	commands[0].run()
+	again := serve(t, w.dir, "--store", w.store)
+	if status, body, err := httpGet(again.addr, "/api/segment/get/leaf-segment-test"); err != nil {
 		t.Fatal(err)
+	} else if id, err := strconv.ParseInt(body, 10, 64); status == http.StatusOK && err == nil {
+		ids = append(ids, id)
 	}
-	if strings.Contains(string(page), "`leaf limit set TAG --block`") {
-		leafOK(t, "limit", "set", "leaf-segment-test", "--block", "--store", w.store, "--data-dir", w.dir)
-	}
+	again.end(t, syscall.SIGTERM)
+	commands[1].run()
 	if s.kind != "autoincrement" {
 		dropChecks(t, db)
 	}
 	execute(t, db, fmt.Sprintf(s.back, tag.MaxID+s.more))
+	return ids
 }
 
 // TestGoBackOfALatchedTag types what docs/MIGRATION.md says about the way back, before and after the
@@ -342,7 +367,7 @@ func TestImportOfSequencesInTurns(t *testing.T) {
 	for i, db := range servers {
 		back := blocksBelow
 		back.more = 2 + int64(i)
-		back.goBack(t, db, w)
+		seen.add(t, back.goBack(t, db, w))
 	}
 	for i := range servers {
 		take(i, 20)
