@@ -185,7 +185,7 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 		case err != nil:
 			return err
 		case made.Fence > 0 && !p.Drop:
-			p.Drop, p.Verdict, p.Reason = true, takeover.Unknown, unlogged
+			p.Unlogged(unlogged)
 		}
 	case takeover.Raise:
 		first := p.First

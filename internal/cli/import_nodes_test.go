@@ -145,6 +145,31 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 	}
 }
 
+// TestImportBesideARowThatIsGone: a row with higher numbers was made and deleted with SQL, and the other service goes on. The
+// statement stops it where it stands: the gap has numbers of the tag.
+func TestImportBesideARowThatIsGone(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	db, peers := cosid.start(t, d, 1)
+	seen := distinct{}
+	seen.add(t, peers[0].takes(t, 150))
+	w := newSwitched(t, cosid, d, d)
+	node := serve(t, w.dir, "--store", w.store)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 2000, 100)")
+	seen.add(t, node.ids(t, 10))
+	execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+	plan := w.plan(t, 1, node, "--gap", "50000", "--wait", "10ms", "--apply")
+	if plan.Action != takeover.Create || len(plan.Stop) != 1 {
+		t.Fatalf("got the plan %+v, want that it creates the tag, and one statement", plan)
+	}
+	execute(t, db, plan.Stop[0])
+	more, err := peers[0].take(t.Context(), 10_000)
+	if err == nil {
+		t.Errorf("the other service goes on behind the statement, to %d", slices.Max(more))
+	}
+	seen.add(t, more)
+}
+
 // TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile
 // holds IDs that the other service has handed out. The import names it, and is not done before it has answered.
 func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {

@@ -88,6 +88,13 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	return p
 }
 
+// Unlogged changes a plan for a tag that has had numbers of which the audit log does not tell, as it turns out.
+func (p *Plan) Unlogged(reason string) {
+	row := Row{Unknown: reason}
+	p.Drop, p.Comparison = true, p.unknown(reason)
+	p.Stop = stops(Compare(p.Tag, row, p.Counters), row, p.Counters, p.First)
+}
+
 // stops returns the statements that keep the other service below all numbers of the tag: below
 // first, where they begin or go on, and below those that the tag has above the counters now, or had when
 // its row was deleted.
