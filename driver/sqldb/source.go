@@ -57,6 +57,7 @@ func (s *Source) Close() error { return s.store.Close() }
 // that the database does not answer.
 func (s *Source) Counters(ctx context.Context, names ...string) (all []takeover.Counter, err error) {
 	defer s.store.finish(ctx, time.Now(), &err, s.explain, "read the numbers of %s in %s", s.kind, s.store.Redacted())
+	defer func() { err = s.refused(err) }()
 	conn, err := s.store.read.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -110,6 +111,21 @@ func (s *Source) each(ctx context.Context, conn *sql.Conn, columns string, dest 
 var errReplica = fmt.Errorf("%w: the server accepts no writes, as a replica does, and its counters may be old: give the URL of the server to which the other service writes", leaf.ErrConflict)
 
 func (s *Source) postgres() bool { return s.store.dialect.name == postgresDialect.name }
+
+// refused says what to do where the server has no such database, or does not let the user read. A store's texts say to make
+// Leaf's tables, and to give the right to write.
+func (s *Source) refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch s.store.dialect.kindOf(err) {
+	case kindNoDatabase:
+		return fmt.Errorf("%w: the server has no database %q: correct the name in the URL (%s)", leaf.ErrBadRequest, s.store.target.database, err.Error())
+	case kindDenied:
+		return fmt.Errorf("%w: give user %q the right to SELECT there (%s)", segment.ErrDenied, s.store.target.user.Username(), err.Error())
+	}
+	return err
+}
 
 func (s *Source) explain(err error) error {
 	if s.store.dialect.kindOf(err).missing() {

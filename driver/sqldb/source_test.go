@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,25 @@ func TestSourceIsNotThatService(t *testing.T) {
 		if _, err := sqldb.OpenSource(bad[0], bad[1], sqldb.Config{}); !errors.Is(err, leaf.ErrBadRequest) {
 			t.Errorf("%v: got %v, want a bad request", bad, err)
 		}
+	}
+}
+
+// TestSourceWithoutItsDatabase: a name that is spelled wrong is corrected. No tables of Leaf are made there.
+func TestSourceWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	for name, database := range sourceServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, err := url.Parse(database(t).URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Path += "_not_there"
+			_, err = openSource(t, "tinyid", u.String()).Counters(t.Context())
+			if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "correct the name in the URL") || strings.Contains(err.Error(), "schema apply") {
+				t.Errorf("got %v, want that the name is corrected", err)
+			}
+		})
 	}
 }
 
@@ -289,6 +309,8 @@ func TestSourceNeedsSelect(t *testing.T) {
 			url := as(t, d, strings.Trim(user, `'"`), "secret")
 			if _, err := openSource(t, "tinyid", url).Counters(t.Context()); err == nil {
 				t.Error("tinyid without a right: got no error")
+			} else if strings.Contains(err.Error(), "UPDATE") {
+				t.Errorf("tinyid without a right: got %v, want no word of the right to write", err)
 			}
 			if all, err := openSource(t, "autoincrement", url).Counters(t.Context()); err == nil {
 				for _, c := range all {
