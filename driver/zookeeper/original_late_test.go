@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -23,15 +22,12 @@ func TestOriginalRenewalArrivesLate(t *testing.T) {
 	far, wire := p.behind(t)
 	o := far.original(t)
 	own := claim(t, o, request(addr))
-	requests := 0
-	for nth := int64(1); ; nth++ {
+	beforeEach(t, 5, func(nth int64, arrives func(*proxy.Proxy, func())) {
 		late, err := direct.Renew(ctx(t), own, own.Bound+1) // has no answer: own stays
 		if err != nil {
 			t.Fatal(err)
 		}
-		arrived := false
-		stopBefore(wire, func(n, _ int64, _ bool) bool { return n == nth }, func() {
-			arrived = true
+		arrives(wire, func() {
 			if late, err = direct.Renew(ctx(t), late, late.Bound+1); err != nil {
 				t.Error(err)
 			}
@@ -44,14 +40,8 @@ func TestOriginalRenewalArrivesLate(t *testing.T) {
 		if now.Bound < late.Bound {
 			t.Errorf("request %d: the bound is %d, and %d was stored", nth, now.Bound, late.Bound)
 		}
-		if own = now; !arrived {
-			break
-		}
-		requests++
-	}
-	if requests < 5 {
-		t.Error(fmt.Sprint("a renewal that looks for an earlier one has only ", requests, " requests"))
-	}
+		own = now
+	})
 }
 
 // TestOriginalClaimArrivesLate: the number of a Java server is adopted. A claim of ours that had no answer ends before
@@ -59,8 +49,7 @@ func TestOriginalRenewalArrivesLate(t *testing.T) {
 func TestOriginalClaimArrivesLate(t *testing.T) {
 	t.Parallel()
 	ns := server.ZooKeeper(t)
-	requests := 0
-	for nth := int64(1); ; nth++ {
+	beforeEach(t, 10, func(nth int64, arrives func(*proxy.Proxy, func())) {
 		p := newPlace(t, ns)
 		declare(t, p.original(t))
 		p.java(t, addr, now-1)
@@ -72,22 +61,31 @@ func TestOriginalClaimArrivesLate(t *testing.T) {
 			t.Fatalf("Claim before the child was watched = %+v", r)
 		}
 		cancel()
-		arrived := false
-		stopBefore(wire, func(n, _ int64, _ bool) bool { return n == nth }, func() {
-			arrived = true
-			claim(t, direct, req)
-		})
+		arrives(wire, func() { claim(t, direct, req) })
 		if r, err := o.Claim(ctx(t), req); err != nil || r.Number != 0 {
 			t.Errorf("a claim arrived before request %d of the next one: %+v, %v; want number 0", nth, r, err)
 		}
 		wire.SetHook(nil)
-		if !arrived {
-			break
-		}
-		requests++
+	})
+}
+
+// beforeEach runs a round in which a late call arrives before the first request of another one, then a round in which it
+// arrives before the second one, and so on, until a call has no such request. It must have had at least least of them. A round
+// takes the hook off the wire when its call has ended.
+func beforeEach(t *testing.T, least int64, round func(nth int64, arrives func(wire *proxy.Proxy, late func()))) {
+	t.Helper()
+	nth := int64(0)
+	for arrived := true; arrived; {
+		nth, arrived = nth+1, false
+		round(nth, func(wire *proxy.Proxy, late func()) {
+			stopBefore(wire, func(n, _ int64, _ bool) bool { return n == nth }, func() {
+				arrived = true
+				late()
+			})
+		})
 	}
-	if requests < 10 {
-		t.Error(fmt.Sprint("a claim of a number that is watched has only ", requests, " requests"))
+	if requests := nth - 1; requests < least {
+		t.Errorf("a call that looks for an earlier one has %d requests, want at least %d", requests, least)
 	}
 }
 
