@@ -84,7 +84,7 @@ var dialects = withTexts(&mysqlDialect, &postgresDialect, &sqliteDialect)
 func withTexts(all ...*dialect) []*dialect {
 	for _, d := range all {
 		d.texts = texts{
-			d.statements(), d.boardStatements(), d.recordStatements("leaf_worker"), d.recordStatements("leaf_slot"),
+			d.statements(), d.boardStatements(), d.recordStatements(workerTable), d.recordStatements("leaf_slot"),
 			d.directoryStatements(), d.auditStatements(), d.tokenStatements(),
 		}
 	}

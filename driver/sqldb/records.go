@@ -272,7 +272,7 @@ func (r *Records) explain(err error) error {
 			"which makes them anew, and start the nodes. Do not run leaf worker init: the numbers wait as after a wipe", worker.ErrSchema, r.sql.claims, r.sql.bounds, r.sql.names)
 	case r.store.dialect.kindOf(err).missing(), errors.Is(err, segment.ErrSchema):
 		do := r.store.applyCommand()
-		if r.sql.claims == "leaf_worker" { // the database can be that of Java servers
+		if r.sql.claims == workerTable { // the database can be that of Java servers
 			do = besideJava + "; if not, " + do
 		}
 		return fmt.Errorf("%w: the database has no usable tables %s…; %s (%w)", worker.ErrSchema, r.sql.claims, do, err)

@@ -34,6 +34,9 @@ type recordStatements struct {
 	sweep    string // nonce, how long ago in ms
 }
 
+// workerTable is the table of claims of worker IDs.
+const workerTable = "leaf_worker"
+
 // recordStatements returns the texts for the tables whose names begin with that of the table of claims.
 func (d *dialect) recordStatements(claims string) recordStatements {
 	bounds, names, peers := claims+"_bound", claims+"_namespace", claims+"_peer"

@@ -42,9 +42,6 @@ func (s *Store) ApplySchema(ctx context.Context) (report []string, err error) {
 // besideJava says what to do before nodes take worker IDs from a database that Java servers use.
 const besideJava = "if Java servers serve snowflake mode, start each node with --no-snowflake-enable, or with their registry, as docs/MIGRATION.md says: a worker ID of this database can be that of a Java server"
 
-// original is what the report says of the table that Java servers have, too.
-const original = "table leaf_alloc exists, left as it is"
-
 var createTable = regexp.MustCompile(`(?s)CREATE TABLE IF NOT EXISTS (\w+).*?;`)
 
 func (s *Store) createTables(ctx context.Context) (report []string, err error) {
@@ -64,7 +61,8 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	met := false // nodes of this program have used the database
+	met := false  // nodes of this program have used the database
+	java := false // Java servers may have used it: the table that they have, too, was there before
 	for _, statement := range createTable.FindAllStringSubmatch(script, -1) {
 		query, table := statement[0], statement[1]
 		columns, err := s.columns(ctx, table)
@@ -72,7 +70,7 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, err
 		}
 		if columns != nil {
-			met = met || table == "leaf_meta"
+			met, java = met || table == "leaf_meta", java || table == "leaf_alloc"
 			lines, err := s.addColumns(ctx, query, table, columns)
 			if err != nil {
 				return report, err
@@ -84,7 +82,7 @@ func (s *Store) createTables(ctx context.Context) (report []string, err error) {
 			return report, fmt.Errorf("create table %s: %w", table, err)
 		}
 		report = append(report, "table "+table+" created")
-		if table == "leaf_worker" && slices.Contains(report, original) { // nodes that run without it take worker IDs from it soon
+		if java && table == workerTable { // nodes that run without it take worker IDs from it soon
 			report = append(report, "table leaf_alloc was there before: "+besideJava)
 		}
 		if met && table == "leaf_repair_node" {
