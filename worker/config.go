@@ -62,8 +62,8 @@ type Config struct {
 	Margin time.Duration
 
 	// Fresh says that this very start created the registry, so that no node can have
-	// used a number before. It counts until the first claim has succeeded, and for records that
-	// are found to be gone, not even before: another node may have been faster.
+	// used a number before. It counts until the first claim has succeeded, and never for
+	// records that are found to be gone: another node may have been faster.
 	Fresh bool
 
 	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s.

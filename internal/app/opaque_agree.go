@@ -134,7 +134,8 @@ func (a *App) agreeOnce(ctx context.Context, ring *opaque.Ring) (kept bool, err 
 	return kept, err
 }
 
-// otherKeyAlarm says what to do about a ring that is not the one of the other nodes. forget is that of the first store.
+// otherKeyAlarm says what to do about a ring that is not the one of the other nodes. forget is forgetAgreed of the first store,
+// which has the record of their key.
 func otherKeyAlarm(ring *opaque.Ring, size bool, forget func(name string, all bool) string) leaf.Alarm {
 	text := fmt.Sprintf("this node makes no opaque IDs, because its key %d is not the one of the other nodes: with both, two IDs could get one opaque ID", ring.Issue)
 	remove := forget(fmt.Sprintf("opaque_key_%d", ring.Issue), false)

@@ -14,8 +14,8 @@ import (
 // whatever the row said: nodes had issued above it. entries are those of the tag, the newest
 // first, and maxID is where its row is now, -1 if it has none.
 //
-// known is false if the beginning is in no entry: the row is older than the log, or was made by
-// another program. So it is if the end of a row that is gone is in none: no command has deleted it.
+// known is false if no entry has the beginning: the row is older than the log, or another program made it.
+// It is also false if the row is gone and no entry has its end: another program deleted it.
 func Issued(entries []audit.Entry, maxID int64) (issued []leaf.Range, known bool) {
 	var begin int64
 	there := false // a row
