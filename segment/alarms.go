@@ -36,7 +36,7 @@ const withoutRanges = "-1, from which no node takes a range (but stop Java serve
 
 // CorrectRow is what an administrator does about a row that cannot be used. A node that
 // took ranges of the tag latches it when its max_id is below 0, and no node loads such a row.
-const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it with SQL to " + withoutRanges + ", " + askAllNodes + ". If the numbers are used up, " + anotherTag
+const CorrectRow = "if the step is wrong, run: leaf tag set TAG --step N. If max_id cannot be read, set it in the database to " + withoutRanges + ", " + askAllNodes + ". If the numbers are used up, " + anotherTag
 
 // anotherTag is what an administrator does who cannot use a tag any more.
 const anotherTag = "create another tag, and give its IDs a column of their own, because IDs of two tags can be equal; if it has a format, give that other letters, because two tags with one format write the same texts"
@@ -85,7 +85,7 @@ func formatAlarm(tag string, err error) leaf.Alarm {
 func periodAlarm(tag string, err error) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmFormat, Subject: tag, Text: fmt.Sprintf("this node issues no IDs of tag %q, because it cannot tell when its numbers begin anew: %s", tag, firstLine(err)),
-		Do: "if another program version has set the period, update this node; if not, correct the columns period and period_zone of leaf_tag_option to what they were",
+		Do: "if another program version has set the period, update this node; if not, correct in the database what it says of the period (in SQL the columns period and period_zone of leaf_tag_option) to what it was",
 	}
 }
 
@@ -150,7 +150,7 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmVanished, Subject: name,
 		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
-		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back with SQL, with max_id " + withoutRanges + " and with the step that it had, then " + askAllNodes + ". Rows of a sequence that were put back need --all",
+		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back into the database, with max_id " + withoutRanges + " and with the step that it had, then " + askAllNodes + ". Rows of a sequence that were put back need --all",
 	}
 }
 

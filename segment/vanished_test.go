@@ -119,7 +119,7 @@ func TestEmptiedTableAsTheAlarmSays(t *testing.T) {
 		synctest.Wait()
 		s.Remove("order")
 		time.Sleep(2 * time.Minute)
-		typed := regexp.MustCompile(`put each row back with SQL, with max_id (-?\d+), .* then run on any one node: leaf tag repair TAG,`).FindStringSubmatch(al.do(leaf.AlarmVanished, "default"))
+		typed := regexp.MustCompile(`put each row back into the database, with max_id (-?\d+), .* then run on any one node: leaf tag repair TAG,`).FindStringSubmatch(al.do(leaf.AlarmVanished, "default"))
 		if typed == nil {
 			t.Fatalf("the alarm says %q", al.do(leaf.AlarmVanished, "default"))
 		}

@@ -18,7 +18,7 @@ var (
 	rowAlarm = regexp.MustCompile(`code=row .*do="((?:[^"\\]|\\.)*)"`)
 	// setStep and setID are the cures that it names.
 	setStep = regexp.MustCompile(`if the step is wrong, run: leaf (tag set TAG --step N)\.`)
-	setID   = regexp.MustCompile(`If max_id cannot be read, set it with SQL to (-?\d+), .* then run on any one node: leaf (tag repair TAG),`)
+	setID   = regexp.MustCompile(`If max_id cannot be read, set it in the database to (-?\d+), .* then run on any one node: leaf (tag repair TAG),`)
 )
 
 // TestRowAsTheTextsSay: another program leaves a row that cannot be used, while two nodes

@@ -18,7 +18,7 @@ func Readable(store string, row segment.Row) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the row of tag %q in store %q cannot be read, so it is not known where its numbers end: %w. "+
-		"Correct with SQL what cannot be read, and leave the rest of the row as it is. Only if that is max_id, take the highest number of the tag in your own tables, plus "+segment.Margin+"; "+
+		"Correct in the database what cannot be read, and leave the rest of the row as it is. Only if that is max_id, take the highest number of the tag in your own tables, plus "+segment.Margin+"; "+
 		"for a tag whose numbers begin anew in each period, no number below the first one of the period that is now (docs/NUMBERS.md). Then run the command again",
 		leaf.ErrConflict, row.Tag, store, row.Problem)
 }
