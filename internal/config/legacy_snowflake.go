@@ -59,7 +59,7 @@ func (t *translator) snowflake() (needsDatabase bool) {
 		t.zooKeeper(at, RegistryZooKeeperRecycle)
 	case legacyMySQL:
 		t.set("snowflake.registry", at, RegistrySQL)
-		t.note(mode, "is served from a table of our own; a row for this ip:port in leaf_workerid_alloc is adopted with its number and its time")
+		t.note(mode, "is served from a table of our own, at which the fork does not look: stop all nodes of the fork before, and wait for as long as docs/MIGRATION.md says; a row for this ip:port in leaf_workerid_alloc is adopted with its number and its time")
 		needsDatabase = true
 	case legacyLocal:
 		t.workers(at)
