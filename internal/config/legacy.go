@@ -37,6 +37,8 @@ type legacyConfig struct {
 	// needs has, by key, the error to report if no other source sets it, because what the file says of it is of no use, and the
 	// default would be worse: the embedded database starts numbering anew, and by another name other nodes have the same worker IDs.
 	needs map[string]error
+	// snowflake is what is wrong with the keys of snowflake mode: a node whose mode another source switches off does without them.
+	snowflake error
 }
 
 // translateProperties reads a leaf.properties file. As in Java, a missing
@@ -129,7 +131,9 @@ func (t *translator) modes() {
 	if p, set := t.seen[legacySegment]; set && ok {
 		t.set("segment.enable", t.at(p), strconv.FormatBool(segment))
 	}
+	others := len(t.errs)
 	needed := t.snowflake()
+	t.out.snowflake, t.errs = errors.Join(t.errs[others:]...), t.errs[:others]
 	t.database(segment || needed)
 }
 

@@ -166,6 +166,28 @@ func TestLegacyFileBesideOtherSources(t *testing.T) {
 	}
 }
 
+// TestLegacyFileForSegmentModeAlone: a node beside Java servers starts with their file where another source switches snowflake
+// mode off, as the error of such a leaf.name and docs/MIGRATION.md say, whatever the file says of that mode.
+func TestLegacyFileForSegmentModeAlone(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"leaf.name=shop/ids\nleaf.snowflake.zk.address=zk:2181", "leaf.name=n \nleaf.snowflake.zk.address=zk:2181",
+		"leaf.name=${name}\nleaf.snowflake.zk.address=zk:2181", "leaf.snowflake.zk.address=zk:2181", "leaf.name=n",
+		"leaf.snowflake.mode=local", "leaf.snowflake.mode=redis", "leaf.snowflake.port=eighty",
+	} {
+		file := write(t, "leaf.properties", "leaf.snowflake.enable=true\nleaf.jdbc.url=jdbc:mysql://db:3306/leaf\n"+text)
+		if _, err := config.Load(config.Input{Environ: home, File: file}); err == nil {
+			t.Errorf("%q was taken with snowflake mode", text)
+		}
+		l, err := config.Load(config.Input{Environ: append([]string{"LEAF_SNOWFLAKE_ENABLE=false"}, home...), File: file})
+		if err != nil {
+			t.Errorf("without snowflake mode: %v", err)
+		} else if l.Snowflake.Enable || !l.Segment.Enable {
+			t.Errorf("%q: segment mode %v, snowflake mode %v; want the first one alone", text, l.Segment.Enable, l.Snowflake.Enable)
+		}
+	}
+}
+
 func TestJDBC(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

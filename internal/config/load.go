@@ -42,7 +42,7 @@ type Loaded struct {
 	sources map[string]string      // by key name; missing: the default
 	files   map[string]string      // by key name: the file that its value was read from
 	seen    map[string]fs.FileInfo // by path: each file that was read, as it was before
-	needs   map[string]error       // see legacyConfig
+	legacy  legacyConfig           // what a .properties file means
 }
 
 // setting is one key with raw values and its origin.
@@ -79,10 +79,13 @@ func Load(in Input) (*Loaded, error) {
 			errs = append(errs, err)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(l.needs)) {
-		if !l.IsSet(key) {
-			errs = append(errs, l.needs[key])
+	for _, key := range slices.Sorted(maps.Keys(l.legacy.needs)) {
+		if !l.IsSet(key) && (l.Snowflake.Enable || key != "snowflake.name") {
+			errs = append(errs, l.legacy.needs[key])
 		}
+	}
+	if l.legacy.snowflake != nil && l.Snowflake.Enable {
+		errs = append(errs, l.legacy.snowflake)
 	}
 	if l.DataDir == "" {
 		dir, err := defaultDataDir(in.Environ)
@@ -144,7 +147,7 @@ func (l *Loaded) readFile(path string) ([]setting, error) {
 		return yamlSettings(path, data)
 	}
 	legacy, err := translateProperties(path, data)
-	l.Name, l.Notes, l.needs = legacy.name, legacy.notes, legacy.needs
+	l.Name, l.Notes, l.legacy = legacy.name, legacy.notes, legacy
 	return legacy.settings, err
 }
 
