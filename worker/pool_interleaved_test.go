@@ -19,7 +19,8 @@ import (
 // TestPoolInterleaved lets three processes claim, renew and release a few numbers, one call to the store at a time. The
 // seed decides whose turn it is, and which calls are lost or late, so that a failure can be repeated. Half of the seeds
 // read T later than the claims, as from ZooKeeper, and half delete records or the namespace. In a quarter, failovers lose
-// what was written since the last write that was acknowledged. Never may two claims of a number have a moment in common.
+// what was written since the last write that was acknowledged. In an eighth, backups are restored beside the processes, and
+// the namespace is deleted with it, as docs/GUARANTEES.md says. Never may two claims of a number have a moment in common.
 // Each of the holes that were found here has a test of its own: TestPoolClaimWhoseTIsReadLater (seed 128),
 // TestPoolLossBesideFirstRecords (seed 114587) and TestPoolClaimThatIsNotOnTheStandby (seed 3057).
 func TestPoolInterleaved(t *testing.T) {
@@ -57,6 +58,8 @@ type interleaving struct {
 	deletes bool
 	standby bool     // failovers lose what was not acknowledged
 	promote func()   // sets the store back to the last write that was acknowledged
+	backups bool     // some are restored
+	restore []func() // each sets the store back to a backup
 	late    []func() // calls that arrive later
 	tenures []*tenure
 	log     []string
@@ -84,7 +87,7 @@ type walker struct {
 func newInterleaving(seed uint64) *interleaving {
 	x := &interleaving{
 		rng: rand.New(rand.NewPCG(seed, 7)), now: 1_000_000, store: memory.NewRegistry(), asks: make(chan *walker),
-		inParts: seed%2 == 0, deletes: seed%4 > 1, standby: seed%8 < 2,
+		inParts: seed%2 == 0, deletes: seed%4 > 1, standby: seed%8 < 2, backups: seed%16/2 == 2,
 	}
 	x.numbers = leaf.Range{Lo: 1, Hi: 2 + x.rng.Int64N(2)}
 	return x
@@ -98,7 +101,7 @@ func (x *interleaving) run() {
 	x.promote = x.store.Backup()
 	for i := range walkers {
 		w := &walker{Records: x.store.Open(), x: x, name: fmt.Sprint("p", i), turn: make(chan struct{})}
-		if w.ahead = x.rng.Int64N(walkMargin + 1); !x.deletes { // T alone needs no clock that is right
+		if w.ahead = x.rng.Int64N(walkMargin + 1); !x.deletes && !x.backups { // T alone needs no clock that is right
 			w.ahead *= x.rng.Int64N(40)
 		}
 		go func() {
@@ -148,6 +151,13 @@ func (x *interleaving) happen() {
 	case r == 3 && x.standby:
 		x.note("the standby takes over")
 		x.promote()
+	case r == 3 && x.backups && len(x.restore) > 0:
+		x.note("a backup is restored, and its namespace deleted")
+		x.restore[x.rng.IntN(len(x.restore))]()
+		x.store.Rename()
+	case r == 4 && x.backups:
+		x.note("backup")
+		x.restore = append(x.restore, x.store.Backup())
 	default:
 		x.now += x.rng.Int64N(3)
 	}
