@@ -35,7 +35,7 @@ func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
 	if p := req.Previous; p != nil {
 		if p.Number != s.number {
 			return Record{}, fmt.Errorf("%w: this node had the static worker ID %d until now, as %s in its data directory says, and the configuration gives it %d. "+
-				"Two nodes with one number repeat IDs: set %d again, or stop every node that has %d and see that none starts with it again, compare their clocks with that of this node and wait for as long as they differ, then remove the file; "+
+				"Two nodes with one number repeat IDs: set %d again, or stop every node that has %d and see that none starts with it again, compare their clocks with that of this node and wait for as long as they differ, or did before they were set right, then remove the file; "+
 				"the next start waits until its last owner, by a clock like that of this node, cannot have issued any more",
 				leaf.ErrConflict, p.Number, fileName, s.number, p.Number, s.number)
 		}

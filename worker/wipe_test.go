@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +120,41 @@ func TestRegistryTakesThePlaceOfAnother(t *testing.T) {
 		}
 		b.says(leaf.ErrNotReady, "Only before the first node of a cluster that has issued no ID starts, run leaf worker init")
 		time.Sleep(2 * time.Minute)
+		b.issue(5000)
+	})
+}
+
+// TestRegistryAfterAClockThatWasAheadAsTheTextSays: the clock of a node was an hour ahead, and was set right. Soon after that, all
+// nodes are stopped and started with another registry, as docs/SNOWFLAKE.md says, and no ID repeats.
+func TestRegistryAfterAClockThatWasAheadAsTheTextSays(t *testing.T) {
+	document, err := os.ReadFile("../docs/SNOWFLAKE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(document)), " ")
+	run(t, worker.Leased, func(w *world) {
+		change := func(c *worker.Config) { c.Numbers.Hi, c.Fresh = 1, false }
+		a := w.node("a", change)
+		if err := worker.NewPool(w.records).Init(t.Context(), worker.NewNamespace("test", a.cfg.Layout, 0)); err != nil {
+			t.Fatal(err)
+		}
+		a.clock.step(time.Hour)
+		a.up()
+		ahead := time.UnixMilli(millis(a.issue(5000)))
+		a.clock.step(-time.Hour)
+		time.Sleep(time.Minute)
+		a.stop()
+		time.Sleep(a.cfg.Horizon)
+		if strings.Contains(text, "the latest time that `leaf worker list` shows under ISSUES BELOW") {
+			time.Sleep(time.UnixMilli(w.records.record(0).Bound).Sub(a.clock.Now()))
+		}
+		w.records = newRecords(worker.Leased)
+		b := w.node("b", change)
+		if err := b.begin(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		time.Sleep(ahead.Sub(b.clock.Now()))
 		b.issue(5000)
 	})
 }

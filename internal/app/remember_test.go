@@ -80,7 +80,7 @@ func TestStartWithoutItsStore(t *testing.T) {
 				t.Error("leaf.db was made")
 			}
 
-			_, file, found := strings.Cut(text, "wait for the longest horizon, for the worker IDs of leaf.db do not wait, and remove the file ")
+			_, file, found := strings.Cut(text, "wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), for the worker IDs of leaf.db do not wait, and remove the file ")
 			if !found {
 				t.Fatal(text)
 			}

@@ -72,7 +72,7 @@ func TestKindOfARunningRelease(t *testing.T) {
 		return upgrade(t, values{"kind": kind}, release{runs: runs})
 	}
 	for kind, other := range map[string]string{"Deployment": "StatefulSet", "StatefulSet": "Deployment"} {
-		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall, wait until no pod is left, and then for the longest horizon (10 minutes), and install again with prepare.enabled=false") {
+		if err := upgrade(kind, other+"/shop/ids-leaf"); err == nil || !strings.Contains(err.Error(), "helm uninstall, wait until no pod is left, and then for the longest horizon (10 minutes), longer after a clock was ahead (docs/SNOWFLAKE.md#operating), and install again with prepare.enabled=false") {
 			t.Errorf("%s beside %s: %v", kind, other, err)
 		}
 		if err := errors.Join(upgrade(kind), upgrade(kind, kind+"/shop/ids-leaf", other+"/other/ids-leaf", other+"/shop/shop")); err != nil {
