@@ -3,6 +3,7 @@ package httpd
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -51,12 +52,7 @@ func (a *api) serveIDs(mode Mode) handler {
 		if err != nil {
 			return err
 		}
-		setHeader(w, contentType)
-		if contentType == contentTypeJSON {
-			writeIDs(w, ranges, f, `{"ids":[`, `"`, `"`, ",", "]}\n")
-		} else {
-			writeIDs(w, ranges, f, "", "", "\n", "", "")
-		}
+		writeBatch(w, contentType, ranges, f)
 		return nil
 	}
 }
@@ -148,10 +144,34 @@ func parseQuery(text string) (ask query, err error) {
 	return ask, err
 }
 
+// writeBatch answers with all IDs of ranges, which f can write. The reply says how long it is: without that, a client
+// of HTTP/1.0, as many proxies are, takes a reply that was cut off for a whole one, and its last
+// line, a part of an ID, for an ID, which is another one's.
+func writeBatch(w http.ResponseWriter, contentType string, ranges []leaf.Range, f *format.Format) {
+	write := func(to io.Writer) { writeIDs(to, ranges, f, "", "", "\n", "", "") }
+	if contentType == contentTypeJSON {
+		write = func(to io.Writer) { writeIDs(to, ranges, f, `{"ids":[`, `"`, `"`, ",", "]}\n") }
+	}
+	setHeader(w, contentType)
+	var size length
+	write(&size)
+	w.Header()["Content-Length"] = []string{strconv.Itoa(int(size))}
+	write(w)
+}
+
+// length counts the bytes that are written to it.
+type length int
+
+// Write implements io.Writer.
+func (n *length) Write(p []byte) (int, error) {
+	*n += length(len(p))
+	return len(p), nil
+}
+
 // writeIDs writes all IDs of ranges, which f can write, each between before and after, sep between
 // two of them. It writes piecemeal: a full batch has 2 MB, and thousands of
 // clients may ask for one at the same time.
-func writeIDs(w http.ResponseWriter, ranges []leaf.Range, f *format.Format, open, before, after, sep, end string) {
+func writeIDs(w io.Writer, ranges []leaf.Range, f *format.Format, open, before, after, sep, end string) {
 	const piece = 8 << 10
 	out := append(make([]byte, 0, 256), open...)
 	first := true
@@ -172,5 +192,5 @@ func writeIDs(w http.ResponseWriter, ranges []leaf.Range, f *format.Format, open
 			}
 		}
 	}
-	w.Write(append(out, end...))
+	_, _ = w.Write(append(out, end...)) // as above
 }

@@ -1,8 +1,11 @@
 package httpd_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -96,6 +99,39 @@ func TestBatch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBatchIsCutOff: wherever the connection ends, the client notices that a part of a batch is missing. HTTP/1.0, in which
+// proxies ask, knows no chunks: a reply without a length lasts there until the connection ends, and
+// the part of an ID at its end would be another ID.
+func TestBatchIsCutOff(t *testing.T) {
+	t.Parallel()
+	for path, access := range map[string]leaf.Access{
+		"/api/segment/get/order?count=1000":   leaf.Anyone(newIssuer(), nil),
+		"/v1/sequence/next/chat/7?count=1000": &echo{},
+	} {
+		s := start(t, quiet(httpd.Config{Access: access}))
+		for _, version := range []string{"HTTP/1.0", "HTTP/1.1"} {
+			c := dial(t, s)
+			c.send("GET " + path + " " + version + "\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+			whole, err := io.ReadAll(c.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head := bytes.Index(whole, []byte("\r\n\r\n"))
+			for end := head; end <= len(whole); end++ {
+				resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(whole[:end])), nil)
+				var body []byte
+				if err == nil {
+					body, err = io.ReadAll(resp.Body)
+					resp.Body.Close()
+				}
+				if (err == nil) != (end == len(whole)) {
+					t.Fatalf("%s of %s, %d of %d bytes: %q, %v", version, path, end, len(whole), body[max(0, len(body)-20):], err)
+				}
+			}
+		}
 	}
 }
 

@@ -31,15 +31,11 @@ func (a *api) serveSequence(parameter string, ask func(value string, given bool)
 		if prefersJSON(r.Header["Accept"]) {
 			contentType = contentTypeJSON
 		}
-		setHeader(w, contentType)
-		numbers := []leaf.Range{got}
-		switch {
-		case q.Count == 0 || !given:
+		if q.Count == 0 || !given {
+			setHeader(w, contentType)
 			w.Write(strconv.AppendInt(nil, got.Lo, 10))
-		case contentType == contentTypeJSON:
-			writeIDs(w, numbers, nil, `{"ids":[`, `"`, `"`, ",", "]}\n")
-		default:
-			writeIDs(w, numbers, nil, "", "", "\n", "", "")
+		} else {
+			writeBatch(w, contentType, []leaf.Range{got}, nil)
 		}
 		return nil
 	}
