@@ -139,6 +139,9 @@ func (a *api) route(w http.ResponseWriter, r *http.Request) (err error) {
 		}
 		var c client
 		if !rt.public {
+			if err := refuseRange(r); err != nil {
+				return err
+			}
 			shown, err := credentials(r)
 			if err != nil {
 				return err
@@ -211,6 +214,15 @@ func checkMethod(r *http.Request, allow ...string) error {
 		return nil
 	}
 	return problem.MethodNotAllowed(r.Method, allow...)
+}
+
+// refuseRange refuses a request for a part of a reply, which a client such as wget sends when a reply was cut off. Without that
+// it would get another reply, skip as many bytes of that as it has, and put the parts of two IDs together to a third one.
+func refuseRange(r *http.Request) error {
+	if ranges := r.Header["Range"]; len(ranges) > 0 {
+		return leaf.BadField("Range", strings.Join(ranges, ","), "must not be given: the next reply has other IDs")
+	}
+	return nil
 }
 
 // report returns the problem for the error of a request, and the request's ID. An internal error
