@@ -273,7 +273,8 @@ func (x *Route) GetEpoch() int64 {
 	return 0
 }
 
-// Range is the IDs from lo to below hi.
+// Range is the IDs from lo to below hi. JavaScript: a Number rounds them from 2^53 on, and two IDs become equal. Read them as
+// texts or as BigInt.
 type Range struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The first ID.
