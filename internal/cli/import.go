@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ type importCmd struct {
 
 	Apply   bool          `help:"Write the tags. Without this flag the command only shows its plan."`
 	Stopped bool          `help:"The other service is stopped: none of its servers runs, and no program takes numbers from its database any more."`
-	Gap     int64         `placeholder:"N" help:"How many numbers to leave to the other service, which goes on beside Leaf. Let its database refuse more than that: the plan shows the statement."`
+	Gap     int64         `placeholder:"N" help:"How many numbers to leave to the other service, which goes on beside Leaf. Let its database refuse more than that: the plan shows the statement. Only for a tag whose name never had one."`
 	Wait    time.Duration `default:"3s" placeholder:"TIME" help:"How long to look whether the other service still takes numbers, before anything is written. (default 3s)"`
 	Step    int64         `placeholder:"N" help:"Step of new tags. (default: that of the other service, or 1000; 1 to 1073741824)"`
 }
@@ -35,7 +36,7 @@ func (importCmd) Help() string {
 
 It only goes forward: it never lowers max_id, and leaves a tag alone that issues no number of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before. Nodes also drop them where max_id is high enough, and what they hold in memory may not be, because the tag was used before. Programs with a cache of the Go client keep what they hold: the plan says to restart them.
 
-With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: do what the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near.
+With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: do what the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near. A tag of the same name that was there before may have had numbers of the gap, so every node is asked, and such a name is refused.
 
 ` + sourceHelp + `
 
@@ -55,7 +56,7 @@ func (c *importCmd) Run(ctx context.Context, p Process) error {
 	}
 	defer func() { _ = source.Close() }() // it was only read
 	return with(ctx, p, c, func(b manage.Backend) error {
-		t := &takingOver{importCmd: c, backend: b, source: source, process: p}
+		t := &takingOver{importCmd: c, backend: b, source: source, process: p, asked: map[string]segment.RepairPlan{}}
 		err := t.run(ctx)
 		if t.plans == nil {
 			return err
@@ -89,9 +90,10 @@ type takingOver struct {
 	source  takeover.Source
 	process Process
 
-	plans  []takeover.Plan // nil: none was made
-	wrote  bool            // some tag
-	untold []string        // nodes that a repair did not reach
+	asked  map[string]segment.RepairPlan // of tags beside which the other service goes on
+	plans  []takeover.Plan               // nil: none was made
+	wrote  bool                          // some tag
+	untold []string                      // nodes that a repair did not reach
 }
 
 func (t *takingOver) run(ctx context.Context) error {
@@ -137,7 +139,14 @@ func (t *takingOver) plan(ctx context.Context, all []numbering) error {
 			t.plans = nil
 			return err
 		}
-		p := takeover.NewPlan(n.tag, row, n.counters, takeover.Options{Gap: t.Gap, Stopped: t.Stopped, Step: t.Step})
+		o := takeover.Options{Gap: t.Gap, Stopped: t.Stopped, Step: t.Step}
+		if c := takeover.Compare(n.tag, row, n.counters); o.GoesOn() && !row.Deleted && (c.Verdict == takeover.NoTag || c.Verdict == takeover.Apart) {
+			if row.Deleted, err = t.had(ctx, c); err != nil {
+				t.plans = nil
+				return err
+			}
+		}
+		p := takeover.NewPlan(n.tag, row, n.counters, o)
 		if err := leaf.ValidateTag(n.tag); err != nil {
 			p.Action, p.Reason = takeover.Refuse, fmt.Sprintf("its name is no tag: %v; name one with --tag TAG=NAME", err)
 		}
@@ -152,6 +161,27 @@ func (t *takingOver) plan(ctx context.Context, all []numbering) error {
 		return fmt.Errorf("%w: nothing was written: %d of %d tags cannot be taken over; --tag takes the others. %s", leaf.ErrConflict, refused, len(t.plans), reason)
 	}
 	return nil
+}
+
+// had reports whether a tag has had other numbers than those that the audit log tells of, as far as any node or database knows. The
+// log forgets, and does not tell of rows that were made or deleted with SQL.
+func (t *takingOver) had(ctx context.Context, c takeover.Comparison) (bool, error) {
+	p, asked := t.asked[c.Tag]
+	if !asked {
+		done := sayLater(t.process.Stderr, fmt.Sprintf("asking every node for its numbers of tag %s", printable(c.Tag)))
+		defer done()
+		var err error
+		if p, err = manage.Ask(ctx, t.backend, manage.PlanRepair{Name: c.Tag}); err != nil {
+			return false, fmt.Errorf("tag %q: %w", c.Tag, err)
+		}
+		t.asked[c.Tag] = p
+	}
+	ends := []int64{p.Posted, p.Deleted, p.ClusterFence}
+	for _, n := range p.Nodes {
+		ends = append(ends, n.End)
+	}
+	lowest := c.End + c.Left // of the row that is there
+	return slices.ContainsFunc(ends, func(end int64) bool { return end > 0 && (c.Verdict == takeover.NoTag || end <= lowest) }), nil
 }
 
 func (t *takingOver) writes() bool {
@@ -201,7 +231,7 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 	if !p.Drop {
 		return nil
 	}
-	done := sayLater(t.process.Stderr, time.Second, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
+	done := sayLater(t.process.Stderr, fmt.Sprintf("asking every node for the IDs of tag %s that it holds", printable(p.Tag)))
 	defer done()
 	r, err := dropBelow(ctx, t.backend, p.Tag, p.First)
 	if err != nil {

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -145,29 +146,63 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 	}
 }
 
-// TestImportBesideARowThatIsGone: a row with higher numbers was made and deleted with SQL, and the other service goes on. The
-// statement stops it where it stands: the gap has numbers of the tag.
-func TestImportBesideARowThatIsGone(t *testing.T) {
+// TestImportBesideATagThatIsGone: the other service goes on, and the gap that it gets has numbers that a tag of this name has
+// issued, whose row is gone. The audit log tells nothing of them: the import asks all nodes and the database.
+func TestImportBesideATagThatIsGone(t *testing.T) {
 	t.Parallel()
-	d := server.MariaDB(t)
-	db, peers := cosid.start(t, d, 1)
-	seen := distinct{}
-	seen.add(t, peers[0].takes(t, 150))
-	w := newSwitched(t, cosid, d, d)
-	node := serve(t, w.dir, "--store", w.store)
-	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 2000, 100)")
-	seen.add(t, node.ids(t, 10))
-	execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
-	plan := w.plan(t, 1, node, "--gap", "50000", "--wait", "10ms", "--apply")
-	if plan.Action != takeover.Create || len(plan.Stop) != 1 {
-		t.Fatalf("got the plan %+v, want that it creates the tag, and one statement", plan)
+	for name, tt := range map[string]struct {
+		sql    bool // the row was made and deleted with SQL, and another node carries out the import
+		delete string
+	}{
+		"deleted with SQL":                           {sql: true, delete: "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'"},
+		"deleted by a command, as no entry says now": {delete: "DELETE FROM leaf_audit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := server.MariaDB(t)
+			db, peers := cosid.start(t, d, 1)
+			seen := distinct{}
+			seen.add(t, peers[0].takes(t, 150))
+			w := newSwitched(t, cosid, d, d)
+			node := serve(t, dataDir(t), "--store", w.store)
+			var on *process // that carries out the import
+			if tt.sql {
+				on = serve(t, w.dir, "--store", w.store)
+				execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 2000, 100)")
+			} else {
+				leafOK(t, "tag", "create", "leaf-segment-test", "--start", "2000", "--step", "100", "--data-dir", node.dir)
+			}
+			seen.add(t, node.ids(t, 10))
+			if !tt.sql {
+				leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--data-dir", node.dir)
+			}
+			execute(t, db, tt.delete)
+			gap := []string{"--gap", "50000", "--wait", "10ms", "--apply"}
+			if plan := w.plan(t, 5, on, gap...); plan.Action != takeover.Refuse || !strings.Contains(plan.Reason, "--stopped") {
+				t.Errorf("got the plan %+v, want a refusal that says what to do", plan)
+			}
+			// What the refusals say. The statement stops the service where it stands.
+			stopped := []string{"--stopped", "--wait", "10ms", "--apply"}
+			says := regexp.MustCompile(`use --start (\d+) or more.*make it with leaf tag create TAG --start N, and repeat this command`).FindStringSubmatch(w.run(t, 5, "import", on, stopped...))
+			if says == nil {
+				t.Fatal("the refusal does not say what to type")
+			}
+			leafOK(t, "tag", "create", "leaf-segment-test", "--start", says[1], "--data-dir", node.dir)
+			if plan := w.plan(t, 5, on, gap...); plan.Action != takeover.Refuse {
+				t.Errorf("where the tag was made again: got the plan %+v, want a refusal", plan)
+			}
+			plan := w.plan(t, 0, on, stopped...)
+			if plan.Action != takeover.Nothing || len(plan.Stop) != 1 {
+				t.Fatalf("got the plan %+v, want that it leaves the tag alone, and one statement", plan)
+			}
+			execute(t, db, plan.Stop[0])
+			more, err := peers[0].take(t.Context(), 10_000)
+			if err == nil {
+				t.Errorf("the other service goes on behind the statement, to %d", slices.Max(more))
+			}
+			seen.add(t, more)
+		})
 	}
-	execute(t, db, plan.Stop[0])
-	more, err := peers[0].take(t.Context(), 10_000)
-	if err == nil {
-		t.Errorf("the other service goes on behind the statement, to %d", slices.Max(more))
-	}
-	seen.add(t, more)
 }
 
 // TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// sayLater prints what a command waits for when it still runs after a while. The caller calls
+// sayLater prints what a command waits for when it still runs after a second. The caller calls
 // stop before the command ends; after that nothing is printed.
-func sayLater(w io.Writer, after time.Duration, text string) (stop func()) {
+func sayLater(w io.Writer, text string) (stop func()) {
 	said := make(chan struct{})
-	timer := time.AfterFunc(after, func() {
+	timer := time.AfterFunc(time.Second, func() {
 		defer close(said)
 		fmt.Fprintln(w, "leaf: "+text)
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leaf-idgen/leaf/internal/manage"
 	"github.com/leaf-idgen/leaf/internal/sequence"
@@ -33,7 +32,7 @@ A node does not know which rows other nodes have latched when all nodes use one 
 
 // Run repairs the rows of a sequence, part by part.
 func (c *sequenceRepairCmd) Run(ctx context.Context, p Process) error {
-	stop := sayLater(p.Stderr, time.Second, "asking every node of the database for its highest numbers. This takes about 6 s for 64 rows")
+	stop := sayLater(p.Stderr, "asking every node of the database for its highest numbers. This takes about 6 s for 64 rows")
 	defer stop()
 	q := manage.RepairSequence{Name: c.Name, Rows: manage.RowsLatched, Above: c.Above}
 	if c.All {

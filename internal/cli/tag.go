@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/manage"
@@ -118,7 +117,7 @@ It cannot ask a node that was stopped cleanly: if one may have issued the highes
 
 // Run repairs a tag.
 func (c *tagRepairCmd) Run(ctx context.Context, p Process) error {
-	stop := sayLater(p.Stderr, time.Second, "asking every node of the database for its highest number. This takes about 4 s, so that nodes "+
+	stop := sayLater(p.Stderr, "asking every node of the database for its highest number. This takes about 4 s, so that nodes "+
 		"which a loss of commits took off the list can enter it again, and some seconds more for each node that is slow to answer")
 	defer stop()
 	if c.Plan {

@@ -23,7 +23,7 @@ type Row struct {
 	Problem string // why the row cannot be compared or moved, "" if it can
 
 	// Lowest is a number below which no node issues anything of the tag, 0 if that is not known, see
-	// [Lowest]. Deleted says that the tag has had a row before: nodes may still hold IDs of it.
+	// [Lowest]. Deleted says that the tag has had a row before this one: nodes may still hold IDs of it.
 	Lowest  int64
 	Deleted bool
 

@@ -34,6 +34,9 @@ type Options struct {
 	Step int64
 }
 
+// GoesOn reports whether the other service goes on beside Leaf.
+func (o Options) GoesOn() bool { return o.Gap > 0 && !o.Stopped }
+
 // DefaultStep is the step of a new tag where the other service has none.
 const DefaultStep = 1000
 
@@ -57,7 +60,7 @@ type Plan struct {
 // in memory before they load again. It is left alone only if they hold nothing from below either.
 func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	p := Plan{Comparison: Compare(tag, row, counters), Exists: row.Exists, Counters: counters, Action: Refuse}
-	if reason := cmp.Or(row.Problem, refusal(counters, o)); reason != "" {
+	if reason := cmp.Or(row.Problem, refusal(counters, o), p.used(row, o)); reason != "" {
 		p.Reason = reason
 		return p
 	}
@@ -84,37 +87,40 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	default:
 		p.Action = Nothing
 	}
-	p.Stop = stops(Compare(tag, row, counters), row, counters, first)
+	p.Stop = stops(Compare(tag, row, counters), first, counters, o)
 	return p
+}
+
+// used returns why no numbers can be left to the other service beside this tag: it has had some, and those of the gap may be
+// among them. A later run for a tag that an import has made is no such case.
+func (p *Plan) used(row Row, o Options) string {
+	if !o.GoesOn() || !row.Deleted && (!row.Exists || p.Verdict == Apart) {
+		return ""
+	}
+	return "a tag of this name has had numbers, and those that --gap leaves to the other service may be among them. Stop the other service, and use --stopped; or give the tag a name that never had one, with --tag TAG=NAME"
 }
 
 // Unlogged changes a plan for a tag that has had numbers of which the audit log does not tell, as it turns out.
 func (p *Plan) Unlogged(reason string) {
-	row := Row{Unknown: reason}
 	p.Drop, p.Comparison = true, p.unknown(reason)
-	p.Stop = stops(Compare(p.Tag, row, p.Counters), row, p.Counters, p.First)
 }
 
-// stops returns the statements that keep the other service below all numbers of the tag: below
-// first, where they begin or go on, and below those that the tag has above the counters now, or had when
-// its row was deleted.
-func stops(c Comparison, row Row, counters []Counter, first int64) (all []string) {
+// stops returns the statements that keep the other service where it stands, and if it goes on, below all numbers of the tag:
+// below those that the tag has, or below first, where they begin.
+func stops(c Comparison, first int64, counters []Counter, o Options) (all []string) {
+	end := c.End
 	switch {
-	case row.Exists && row.MaxID >= c.End:
-		first = c.End + c.Left // Left is 0 where it is not known
-	case !row.Exists && row.Unknown != "":
-		first = c.End
-	}
-	for _, r := range row.Issued {
-		if r.Hi > c.End {
-			first = min(first, max(r.Lo, c.End))
-		}
+	case !o.GoesOn():
+	case c.Verdict == Apart:
+		end += c.Left
+	default:
+		end = first
 	}
 	for _, counter := range counters {
 		if counter.Stop == nil {
 			continue
 		}
-		if s := counter.Stop(first); s != "" {
+		if s := counter.Stop(end); s != "" {
 			all = append(all, s)
 		}
 	}
@@ -127,9 +133,9 @@ func refusal(counters []Counter, o Options) string {
 		switch {
 		case c.Problem != "":
 			return c.Problem
-		case c.Follows && o.Gap > 0 && !o.Stopped:
+		case c.Follows && o.GoesOn():
 			return "AUTO_INCREMENT cannot count on beside Leaf: the first ID of Leaf that is inserted moves it above that ID, into the numbers that Leaf hands out next. Stop every program that inserts rows without an ID, and use --stopped"
-		case c.Unchecked != "" && o.Gap > 0 && !o.Stopped:
+		case c.Unchecked != "" && o.GoesOn():
 			return "the server of the other service, version " + strconv.Quote(c.Unchecked) + ", ignores CHECK, so no statement makes that service fail at the tag's first ID: it would count on into the IDs of Leaf. Stop it, and use --stopped"
 		}
 	}

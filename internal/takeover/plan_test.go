@@ -36,16 +36,21 @@ func TestPlan(t *testing.T) {
 		{"rows above the counter", takeover.Row{}, one(takeover.Counter{End: 100, Filled: 300}), takeover.Options{}, takeover.Create, 300, 1000},
 		{"rows below the counter", takeover.Row{}, one(takeover.Counter{End: 100, Filled: 30}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"the highest of several", takeover.Row{}, []takeover.Counter{{End: 90}, {End: 100}, {End: 80}}, takeover.Options{}, takeover.Create, 100, 1000},
-		{"below", began(50, 99), one(takeover.Counter{End: 100}), takeover.Options{Gap: 5}, takeover.Raise, 105, 1000},
+		{"below", began(50, 99), one(takeover.Counter{End: 100}), takeover.Options{Gap: 5, Stopped: true}, takeover.Raise, 105, 1000},
+		{"below, and the other service goes on", began(50, 99), one(takeover.Counter{End: 100}), takeover.Options{Gap: 5}, takeover.Refuse, 0, 0},
+		{"not used, below, and the other service goes on", began(99, 99), one(takeover.Counter{End: 100}), takeover.Options{Gap: 5}, takeover.Refuse, 0, 0},
 		{"at the end", began(100, 100), one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Nothing, 0, 1000},
 		{"at the end, within the margin", began(100, 1099), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{Gap: 50}, takeover.Raise, 1150, 1000},
 		{"behind the margin, no second gap", began(1100, 1100), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{Gap: 50}, takeover.Nothing, 0, 1000},
 		{"ahead", began(100, 900), one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Nothing, 0, 1000},
-		{"ahead, and nodes hold one from below", began(99, 900), one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Raise, 900, 1000},
+		{"ahead, and nodes hold one from below", began(99, 900), one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Raise, 900, 1000},
+		{"ahead, nodes hold one from below, and the other service goes on", began(99, 900), one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Refuse, 0, 0},
+		{"ahead, nobody knows from where, and the other service goes on", takeover.Row{Exists: true, MaxID: 900, Unknown: "why"}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Refuse, 0, 0},
 		{"ahead, and nobody knows from where", takeover.Row{Exists: true, MaxID: 900, Unknown: "why"}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Raise, 900, 1000},
 		{"ahead, and nodes hold from the margin", began(1099, 9000), one(takeover.Counter{End: 100, Margin: 1000}), takeover.Options{}, takeover.Raise, 9000, 1000},
 		{"deleted", takeover.Row{Deleted: true, Lowest: 99}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"deleted, above", takeover.Row{Deleted: true, Lowest: 100}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
+		{"deleted, above, and the other service goes on", takeover.Row{Deleted: true, Lowest: 100}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Refuse, 0, 0},
 		{"behind its own rows in the table", began(100, 200), one(takeover.Counter{End: 90, Filled: 201}), takeover.Options{}, takeover.Raise, 201, 1000},
 		{"latched", takeover.Row{Exists: true, MaxID: 900, Problem: "latched"}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Refuse, 0, 0},
 		{"unreadable counter", takeover.Row{}, []takeover.Counter{{End: 100}, {Problem: "torn"}}, takeover.Options{}, takeover.Refuse, 0, 0},
@@ -78,32 +83,38 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestStopLiesBelowTheTag: the statement keeps the other service below every number that the tag
-// has above it, and below those that the tag has next.
+// TestStopLiesBelowTheTag: the statement keeps the other service below every number of the tag, and where it stands if it is
+// stopped. With a gap, a tag that has had other numbers is refused.
 func TestStopLiesBelowTheTag(t *testing.T) {
 	for name, tt := range map[string]struct {
-		row    takeover.Row
-		filled int64
-		want   int64
+		row             takeover.Row
+		filled          int64
+		stopped, beside int64 // 0: refused
 	}{
-		"a new tag":                            {takeover.Row{}, 0, 150},
-		"a new tag above rows":                 {takeover.Row{}, 300, 350},
-		"a tag ahead":                          {began(120, 500), 0, 120},
-		"a tag ahead whose IDs are in rows":    {began(120, 500), 480, 120},
-		"a tag ahead, and a row above it":      {began(120, 500), 700, 120},
-		"a tag that begins nobody knows where": {takeover.Row{Exists: true, MaxID: 500, Unknown: "why"}, 0, 100},
-		"a tag that was passed":                {began(50, 90), 0, 150},
-		"a tag that was passed and is ahead":   {began(50, 500), 0, 100},
-		"a deleted tag ahead":                  {deleted(leaf.Range{Lo: 20, Hi: 40}, leaf.Range{Lo: 120, Hi: 130}), 0, 120},
-		"a deleted tag that was passed":        {deleted(leaf.Range{Lo: 20, Hi: 110}), 0, 100},
-		"a deleted tag below":                  {deleted(leaf.Range{Lo: 20, Hi: 40}), 0, 150},
-		"a deleted tag far ahead":              {deleted(leaf.Range{Lo: 400, Hi: 410}), 0, 150},
-		"a deleted tag of which no log tells":  {takeover.Row{Deleted: true, Unknown: "why"}, 0, 100},
+		"a new tag":                            {takeover.Row{}, 0, 100, 150},
+		"a new tag above rows":                 {takeover.Row{}, 300, 100, 350},
+		"a tag ahead":                          {began(120, 500), 0, 100, 120},
+		"a tag ahead whose IDs are in rows":    {began(120, 500), 480, 100, 120},
+		"a tag ahead, and a row above it":      {began(120, 500), 700, 100, 120},
+		"a tag that begins nobody knows where": {takeover.Row{Exists: true, MaxID: 500, Unknown: "why"}, 0, 100, 0},
+		"a tag that was passed":                {began(50, 90), 0, 100, 0},
+		"a tag that was passed and is ahead":   {began(50, 500), 0, 100, 0},
+		"a tag ahead, and one before it":       {takeover.Row{Exists: true, MaxID: 500, Lowest: 120, Deleted: true, Issued: []leaf.Range{{Lo: 120, Hi: 500}}}, 0, 100, 0},
+		"a deleted tag ahead":                  {deleted(leaf.Range{Lo: 20, Hi: 40}, leaf.Range{Lo: 120, Hi: 130}), 0, 100, 0},
+		"a deleted tag that was passed":        {deleted(leaf.Range{Lo: 20, Hi: 110}), 0, 100, 0},
+		"a deleted tag below":                  {deleted(leaf.Range{Lo: 20, Hi: 40}), 0, 100, 0},
+		"a deleted tag of which no log tells":  {takeover.Row{Deleted: true, Unknown: "why"}, 0, 100, 0},
 	} {
 		c := takeover.Counter{End: 100, Filled: tt.filled, Stop: func(first int64) string { return fmt.Sprintf("below %d", first) }}
-		p := takeover.NewPlan("order", tt.row, []takeover.Counter{c}, takeover.Options{Gap: 50})
-		if got := strings.Join(p.Stop, ", "); got != fmt.Sprintf("below %d", tt.want) {
-			t.Errorf("%s: got %q, want below %d", name, got, tt.want)
+		for o, want := range map[takeover.Options]int64{{Gap: 50}: tt.beside, {Gap: 50, Stopped: true}: tt.stopped, {Stopped: true}: tt.stopped, {}: tt.stopped} {
+			p := takeover.NewPlan("order", tt.row, []takeover.Counter{c}, o)
+			says := fmt.Sprintf("below %d", want)
+			if want == 0 {
+				says = ""
+			}
+			if got := strings.Join(p.Stop, ", "); got != says || (p.Action == takeover.Refuse) != (want == 0) {
+				t.Errorf("%s, %+v: %s, and got %q, want %q", name, o, p.Action, got, says)
+			}
 		}
 	}
 }
