@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -203,6 +204,43 @@ func TestImportBesideATagThatIsGone(t *testing.T) {
 			seen.add(t, more)
 		})
 	}
+}
+
+// TestOtherNumberingAsTheDocumentSays types what docs/MIGRATION.md says about a service that no command reads, where the tag is in
+// use: nodes hold IDs of it that the service may have handed out, and one of them does not answer at first.
+func TestOtherNumberingAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "**Any other numbering**")
+	section, _, _ = strings.Cut(section, "**IDs made of the time**")
+	commands := regexp.MustCompile(`(?m)^    leaf (tag repair order --above 5000000)$`).FindStringSubmatch(section)
+	if commands == nil || !strings.HasPrefix(strings.Join(strings.Fields(section), " "), ", such as CosId on Redis: stop all that takes numbers from it") {
+		t.Fatalf("docs/MIGRATION.md does not say to stop the service, or what to type:\n%s", section)
+	}
+	at := []string{"--store", server.Postgres(t).URL()}
+	leafOK(t, append([]string{"schema", "apply", "--data-dir", dataDir(t)}, at...)...)
+	a, b := serve(t, dataDir(t), at...), serve(t, dataDir(t), at...)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--step", "5000", "--data-dir", a.dir)
+	a.ids(t, 1)
+	b.ids(t, 1)
+	repair := append(strings.Fields(strings.ReplaceAll(commands[1], "order", "leaf-segment-test")), "--data-dir", a.dir)
+	signal := func(s syscall.Signal) {
+		if err := b.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	if out := leafOK(t, repair...); !strings.Contains(out, "not told") {
+		t.Errorf("beside a node that stands still: %s", out)
+	}
+	signal(syscall.SIGCONT)
+	if out := leafOK(t, repair...); strings.Contains(out, "not told") {
+		t.Errorf("once the node answers: %s", out)
+	}
+	apart(t, []int64{5_000_000}, a, b)
 }
 
 // TestImportBesideANodeThatDoesNotAnswer: a repair waits for no node under the cluster fence. One that stands still meanwhile

@@ -24,6 +24,7 @@ func (p *peer) take(ctx context.Context, n int) (ids []int64, err error) {
 	for len(ids) < n {
 		if len(p.held) == 0 {
 			if p.held, err = p.load(ctx); err != nil {
+				p.held = nil
 				return ids, err
 			}
 		}
