@@ -176,9 +176,17 @@ func (t *takingOver) had(ctx context.Context, c takeover.Comparison) (bool, erro
 		}
 		t.asked[c.Tag] = p
 	}
+	var silent []string
 	ends := []int64{p.Posted, p.Deleted, p.ClusterFence}
 	for _, n := range p.Nodes {
 		ends = append(ends, n.End)
+		if n.State == segment.RepairNodeSilent {
+			silent = append(silent, n.Node)
+		}
+	}
+	if len(silent) > 0 {
+		return false, fmt.Errorf("%w: nothing was written: --gap is for a name that never had a tag, and these nodes do not say whether they know numbers of %q: %s. Repeat the command when they answer; or stop the other service, and use --stopped. "+
+			endedNode, leaf.ErrNotReady, c.Tag, strings.Join(silent, ", "))
 	}
 	lowest := c.End + c.Left // of the row that is there
 	return slices.ContainsFunc(ends, func(end int64) bool { return end > 0 && (c.Verdict == takeover.NoTag || end <= lowest) }), nil
@@ -262,6 +270,8 @@ func dropBelow(ctx context.Context, b manage.Backend, tag string, first int64) (
 	return r, fmt.Errorf("%w: max_id went back to %d, because nodes that stop return unused IDs: repeat the command when no node is stopped", leaf.ErrConflict, r.Plan.Row)
 }
 
+const endedNode = "A node that has ended issues nothing, and is named for 24 hours if it could not tell the database so"
+
 // told is the error if a node may still issue IDs from before: under a cluster fence a repair does not wait for nodes that do
 // not answer.
 func (t *takingOver) told() error {
@@ -269,7 +279,7 @@ func (t *takingOver) told() error {
 		return nil
 	}
 	return fmt.Errorf("%w: the tags are written, and these nodes do not answer: %s. Until they read of it, they may issue IDs that they hold in memory and that the other service has handed out. "+
-		"Stop these nodes, or let them reach the database, and repeat the command until it names none. A node that has ended issues nothing, and is named for 24 hours if it could not tell the database so", leaf.ErrNotReady, strings.Join(t.untold, ", "))
+		"Stop these nodes, or let them reach the database, and repeat the command until it names none. "+endedNode, leaf.ErrNotReady, strings.Join(t.untold, ", "))
 }
 
 // lookBack reads the other service after the tags were written.

@@ -206,6 +206,39 @@ func TestImportBesideATagThatIsGone(t *testing.T) {
 	}
 }
 
+// TestImportBesideWhereNodesCannotBeAsked: the other service goes on only if all nodes say that they know no number of the tag. One
+// that stands still cannot, and without the tables of the repair none can.
+func TestImportBesideWhereNodesCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	db, _ := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	node := serve(t, dataDir(t), "--store", w.store)
+	leafOK(t, "tag", "create", "another", "--data-dir", node.dir) // the node is listed once it answers
+	gap := []string{"--gap", "500", "--wait", "10ms", "--apply"}
+	signal := func(s syscall.Signal) {
+		if err := node.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	if out := w.run(t, 4, "import", nil, gap...); !strings.Contains(out, "Repeat the command when they answer; or stop the other service") {
+		t.Errorf("beside a node that stands still: %s", out)
+	}
+	signal(syscall.SIGCONT)
+	w.plan(t, 0, nil, gap...)
+	for _, statement := range []string{"DROP TABLE leaf_repair, leaf_repair_node", "DELETE FROM leaf_alloc", "DELETE FROM leaf_audit"} {
+		execute(t, db, statement)
+	}
+	if out := w.run(t, 4, "import", nil, gap...); !strings.Contains(out, "no usable tables leaf_repair") {
+		t.Errorf("without the tables of the repair: %s", out)
+	}
+	execute(t, db, "DROP TABLE leaf_audit")
+	if out := w.run(t, 5, "import", nil, gap...); !strings.Contains(out, "the audit log, which says where the tag began, cannot be read") {
+		t.Errorf("without the audit log: %s", out)
+	}
+}
+
 // TestOtherNumberingAsTheDocumentSays types what docs/MIGRATION.md says about a service that no command reads, where the tag is in
 // use: nodes hold IDs of it that the service may have handed out, and one of them does not answer at first.
 func TestOtherNumberingAsTheDocumentSays(t *testing.T) {

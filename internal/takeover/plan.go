@@ -91,13 +91,14 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	return p
 }
 
-// used returns why no numbers can be left to the other service beside this tag: it has had some, and those of the gap may be
-// among them. A later run for a tag that an import has made is no such case.
+// used returns why no numbers can be left to the other service beside this tag: it has had some, or may have, and those of the gap
+// may be among them. A later run for a tag that an import has made is no such case.
 func (p *Plan) used(row Row, o Options) string {
-	if !o.GoesOn() || !row.Deleted && (!row.Exists || p.Verdict == Apart) {
+	if !o.GoesOn() || !row.Deleted && (p.Verdict == NoTag || p.Verdict == Apart) {
 		return ""
 	}
-	return "a tag of this name has had numbers, and those that --gap leaves to the other service may be among them. Stop the other service, and use --stopped; or give the tag a name that never had one, with --tag TAG=NAME"
+	return "--gap is for a name that never had a tag: " + cmp.Or(p.Reason, "one of this name has had numbers, and those that are left to the other service may be among them") +
+		". Stop the other service, and use --stopped; or give the tag another name, with --tag TAG=NAME"
 }
 
 // Unlogged changes a plan for a tag that has had numbers of which the audit log does not tell, as it turns out.
