@@ -98,6 +98,9 @@ func (t *translator) port() {
 	t.set("snowflake.address", t.at(p), ":"+p.value)
 }
 
+// theirName is for a node that has lost the name which the others set: with a name of its own it would have their worker IDs.
+const theirName = "If other nodes of this cluster set snowflake.name (LEAF_SNOWFLAKE_NAME), set it to theirs, and change nothing else. "
+
 // zooKeeper reads the connect string and the name in the path. Nothing is set if they
 // are wrong, so that one mistake is reported once.
 func (t *translator) zooKeeper(at, kind string) {
@@ -128,7 +131,7 @@ func (t *translator) zooKeeper(at, kind string) {
 	t.set("snowflake.registry-address", t.at(p), servers...)
 	if kind == RegistryZooKeeper && name.value != t.javaName { // beside Java servers, or after them
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
-			"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name (LEAF_SNOWFLAKE_NAME), leave the file as it is, and start them when the longest horizon has passed. "+
+			theirName+"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name on all of them, leave the file as it is, and start them when the longest horizon has passed. "+
 			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM)", t.javaName)}
 		return
 	}
@@ -138,8 +141,8 @@ func (t *translator) zooKeeper(at, kind string) {
 		return
 	}
 	if kind == RegistryZooKeeper && !isPathName(name.value) {
-		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have: " +
-			"stop all of these, set snowflake.name to a new name, do not run leaf worker init, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
+		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have. " + theirName +
+			"Else stop all of these, set snowflake.name to one new name on all nodes, do not run leaf worker init, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
 		return
 	}
 	t.set("snowflake.name", t.at(name), name.value)
