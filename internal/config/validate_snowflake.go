@@ -205,7 +205,7 @@ func (c Snowflake) badServers() string {
 		return form
 	}
 	return form + ", and of no other. If nodes have run with this, they have their worker IDs from other registries, one for each order of the servers: " +
-		"stop all nodes and Java servers of these before you correct it for each, do not run leaf worker init, and start them when the longest horizon has passed"
+		"stop all nodes and Java servers of these before you correct it for each, do not run leaf worker init, and start them when the longest horizon has passed, or later after a clock was ahead (docs/SNOWFLAKE.md#operating)"
 }
 
 // isEndpoint reports whether text is host:port, or, if allowed, a URL of one.
