@@ -26,8 +26,8 @@ type Config struct {
 	// TLS is for endpoints with https; nil: the system's defaults.
 	TLS *tls.Config
 
-	// DialTimeout bounds the building of one connection and the log-in; the default
-	// is 2 s. How long a caller waits is up to its context alone.
+	// DialTimeout bounds the building of one connection; the default is 2 s. A log-in may take
+	// ten times as long. How long a caller waits is up to its context alone.
 	DialTimeout time.Duration
 
 	// Lease is how long an announcement lasts, in whole seconds, at least 2 s; the

@@ -203,6 +203,10 @@ func (c *conn) connect(a *attempt) {
 	close(a.done)
 }
 
+// logInTimes is how many times as long as a connection a log-in may take. etcd works on each for 60 ms of a processor
+// and more, also when its client has left: nodes that leave too early, and begin again, keep it busy for ever.
+const logInTimes = 10
+
 // logIn returns a client that has exchanged the password, if there is one, for a token.
 func (c *conn) logIn() (*clientv3.Client, error) {
 	options := c.options()
@@ -211,7 +215,7 @@ func (c *conn) logIn() (*clientv3.Client, error) {
 		return client, err
 	}
 	defer func() { _ = client.Close() }() // it has served its purpose
-	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, logInTimes*c.cfg.DialTimeout)
 	defer cancel()
 	response, err := client.Authenticate(ctx, c.cfg.Username, c.currentPassword())
 	switch {
