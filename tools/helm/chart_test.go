@@ -431,6 +431,36 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// TestPrepareRunsWhereNodesRun: where every machine has a taint, or the namespace a quota, the Job of a pod that says nothing
+// of it never ends, and so no installation does. The image comes from where nodes have it, too.
+func TestPrepareRunsWhereNodesRun(t *testing.T) {
+	objects, _, err := render(t, values{
+		"nodeSelector": values{"pool": "ids"}, "tolerations": []any{values{"key": "only", "operator": "Exists"}}, "priorityClassName": "high",
+		"affinity":  values{"nodeAffinity": values{"preferredDuringSchedulingIgnoredDuringExecution": []any{}}},
+		"resources": values{"limits": values{"cpu": "1", "memory": "512Mi"}},
+		"image":     values{"pullPolicy": "Never"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := strictly[appsv1.Deployment](t, objects, "Deployment ids-leaf").Spec.Template.Spec
+	job := strictly[batchv1.Job](t, objects, "Job ids-leaf-prepare").Spec.Template.Spec
+	where := func(s corev1.PodSpec) string {
+		return fmt.Sprintf("%q %+v %+v %q", s.NodeSelector, s.Tolerations, s.Affinity, s.PriorityClassName)
+	}
+	if len(node.Tolerations) != 1 || node.NodeSelector["pool"] != "ids" || node.Affinity == nil || where(job) != where(node) {
+		t.Errorf("the Job runs at %s, nodes at %s", where(job), where(node))
+	}
+	for _, c := range slices.Concat(job.InitContainers, job.Containers) {
+		if got, want := c.Resources.Limits.Cpu(), node.Containers[0].Resources.Limits.Cpu(); want.IsZero() || !got.Equal(*want) {
+			t.Errorf("container %s may use %v of a processor, a node %v", c.Name, got, want)
+		}
+		if c.ImagePullPolicy != corev1.PullNever {
+			t.Errorf("container %s pulls its image %q", c.Name, c.ImagePullPolicy)
+		}
+	}
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -113,3 +113,19 @@ capabilities: { drop: [ALL] }
   secret: { secretName: {{ .Values.tls.existingSecret }}, defaultMode: 0440 }
 {{- end }}
 {{- end }}
+
+{{- /* Where a pod may run: of nodes, and of the Job before the first installation, which would wait for ever elsewhere. */ -}}
+{{- define "leaf.placement" -}}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
