@@ -132,5 +132,8 @@ func TestRegistryOfARunningRelease(t *testing.T) {
 		if tt.refused == "" && err != nil || tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused+": ")) {
 			t.Errorf("%s: %v; want %q", name, err, tt.refused)
 		}
+		if err != nil && !strings.Contains(err.Error(), "kubectl -n shop delete configmap ids-leaf,") {
+			t.Errorf("%s: %v names no namespace: another release can have this name elsewhere", name, err)
+		}
 	}
 }
