@@ -133,7 +133,6 @@ func issue[Part any](ctx context.Context, p Process, c *nextCmd, from opener, re
 		if c.JSON {
 			return printJSON(p.Stdout, map[string]any{"ids": strings.Fields(string(all))})
 		}
-		_, err = p.Stdout.Write(all)
-		return err
+		return printLines(p.Stdout, all)
 	})
 }

@@ -109,8 +109,7 @@ func eachLine(w io.Writer, words []string, convert func(string) (string, error))
 		}
 		fmt.Fprintln(&out, line)
 	}
-	_, err := out.WriteTo(w)
-	return err
+	return printLines(w, out.Bytes())
 }
 
 type opaqueKeyCmd struct {

@@ -38,6 +38,20 @@ func printable(text string) string {
 	return text
 }
 
+// printLines prints lines with one ID each, some whole lines at a time, in writes that every pipe takes as a whole or not at
+// all. When this process is killed, the program behind the pipe gets no part of an ID, which would be another ID.
+func printLines(w io.Writer, lines []byte) error {
+	const atomic = 512 // POSIX
+	for len(lines) > 0 {
+		n := bytes.LastIndexByte(lines[:min(len(lines), atomic)], '\n') + 1
+		if _, err := w.Write(lines[:n]); err != nil {
+			return err
+		}
+		lines = lines[n:]
+	}
+	return nil
+}
+
 // printTable prints rows in columns, without spaces at the ends of the lines.
 func printTable(w io.Writer, rows [][]string) error {
 	var table bytes.Buffer
