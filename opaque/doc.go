@@ -3,7 +3,7 @@
 // An ID of Leaf says how many there were before it, or when it was made. A competitor who
 // orders twice, a week apart, can subtract the two. An opaque ID is the same ID, permuted
 // with a secret key: a number of the same size, without order, that only a holder of the
-// key can turn back. Nothing is stored, and no two IDs become one.
+// key can turn back. Nothing is stored, and no two IDs of a tag become one.
 //
 // # What it promises
 //
@@ -26,6 +26,7 @@
 //
 //   - It does not authenticate: every number below 2^Bits with a known version decodes to
 //     some ID. Look whether the decoded ID exists, and whether the caller may see it.
+//   - It keeps no two tags apart: opaque IDs of two tags can be equal, and so can an opaque ID and a number.
 //   - It hides neither that two opaque IDs are equal nor which key made them.
 //   - It does not last for ever against one who collects pairs of ID and opaque ID. The published attacks
 //     on FF1 gain from small domains: NIST asks for at least 1,000,000 values. Here there are
