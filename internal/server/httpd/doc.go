@@ -71,6 +71,8 @@
 //     codes, schemas and examples with real replies.
 //  8. Shutdown answers every request whose head was read, or says how many
 //     connections it had to cut.
+//  9. A client that compares lengths takes no reply with IDs that was cut off for a whole one,
+//     also over HTTP/1.0, and none is continued by another reply: Range is refused.
 //
 // # What it does not do
 //
