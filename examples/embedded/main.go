@@ -2,7 +2,9 @@
 // store and a data directory are all it takes.
 //
 //	go run ./examples/embedded                                        # SQLite in ./embedded-data
-//	go run ./examples/embedded mysql://user:password@host:3306/leaf   # an existing leaf_alloc table, or a new one
+//	go run ./examples/embedded mysql://user:password@host:3306/leaf   # a database that has the tag order
+//
+// In a database, make the table and the tag once, with leaf schema apply and leaf tag create order.
 package main
 
 import (
@@ -12,8 +14,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/segment"
@@ -46,11 +50,10 @@ func run(ctx context.Context, out io.Writer, folder, url string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if _, err := store.ApplySchema(ctx); err != nil { // creates what is missing, changes nothing
-		return err
-	}
-	if _, err := store.Lookup(ctx, "order"); err != nil {
-		if err := store.Create(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 1000}); err != nil {
+	// Only what is in a file of this program alone is made here. In a database that other programs use, a row that
+	// is not there may have been lost: a program that makes it again begins at 1, and repeats their IDs.
+	if strings.HasPrefix(url, "sqlite:") {
+		if err := create(ctx, store); err != nil {
 			return err
 		}
 	}
@@ -87,4 +90,16 @@ func run(ctx context.Context, out io.Writer, folder, url string) (err error) {
 	}
 	fmt.Fprintln(out, "1500 more:", batch)
 	return nil
+}
+
+// create makes the tables and the tag that are missing, and changes nothing else.
+func create(ctx context.Context, store *sqldb.Store) error {
+	if _, err := store.ApplySchema(ctx); err != nil {
+		return err
+	}
+	_, err := store.Lookup(ctx, "order")
+	if errors.Is(err, leaf.ErrUnknownTag) {
+		return store.Create(ctx, segment.NewRow{Tag: "order", Start: 1, Step: 1000})
+	}
+	return err
 }
