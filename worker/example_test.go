@@ -21,7 +21,7 @@ func Example() {
 		Namespace: "example",
 		Address:   "10.0.0.1:8080",
 		Numbers:   leaf.Range{Lo: 7, Hi: 8},
-		Fresh:     true, // nobody can have used this registry before
+		Fresh:     true, // only because it is in memory; one that outlives the process is declared with leaf worker init
 	})
 	if err != nil {
 		fmt.Println(err)
