@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/config"
@@ -20,8 +21,13 @@ func TestUnstableAddress(t *testing.T) {
 		{"auto", "", true, false},
 	} {
 		c := config.Snowflake{Registry: tt.registry, Address: tt.address}
-		if got := c.Unstable(tt.newDir); (got != "") != tt.want {
+		got := c.Unstable(tt.newDir)
+		if (got != "") != tt.want {
 			t.Errorf("%+v: %q", tt, got)
+		}
+		// A node that takes another registry alone has the worker IDs of Java servers and of the others.
+		if tt.want && !strings.Contains(got, "Another registry gives the worker IDs of Java servers and of the nodes that have this one: docs/SNOWFLAKE.md#operating says") {
+			t.Errorf("it does not say what another registry does: %q", got)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (c Snowflake) Unstable(newDir bool) string {
 	if c.Registry != RegistryZooKeeper || c.Address != "" || !newDir {
 		return ""
 	}
-	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: use etcd, sql or zookeeper-recycle, or set snowflake.address"
+	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: give it one that stays (snowflake.address). Another registry gives the worker IDs of Java servers and of the nodes that have this one: docs/SNOWFLAKE.md#operating says how all of them leave it together"
 }
 
 // pathNameForm is what isPathName asks for.
