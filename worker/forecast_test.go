@@ -39,8 +39,8 @@ func TestForecastOfExhaustion(t *testing.T) {
 					t.Errorf("alarm %q, want %q", text, test.alarm)
 				}
 				for _, al := range n.alarms.list() {
-					if al.Code == leaf.AlarmExhausted && !strings.Contains(al.Do, "and Java servers for good") {
-						t.Errorf("Java servers that go on have numbers that a leased registry gives, too: %q", al.Do)
+					if al.Code == leaf.AlarmExhausted && !strings.Contains(al.Do, "and Java servers for good, wait for the longest horizon,") {
+						t.Errorf("Java servers that go on have numbers that a leased registry gives, too, and one that was used before does not wait: %q", al.Do)
 					}
 				}
 				n.stop()
