@@ -95,7 +95,8 @@ func (o *Original) Init(ctx context.Context, ns worker.Namespace) error {
 // with another name or fingerprint. A namespace belongs to one forever node: if that was
 // deleted, ZooKeeper counts from 0 again, and the next claim makes fresh numbers wait as
 // in a new namespace. Without a claim, open declares the namespace new, which changes
-// nothing if there is one, or if an owner node proves that there was one.
+// nothing if there is one, or if an owner node proves that there was one, or a child that the
+// registry was used.
 //
 // When only Java servers have used the registry, no operator has declared the namespace.
 // A wipe would have deleted forever too, so it can only have happened before forever was
@@ -157,7 +158,7 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			}
 		}
 		owners, err := o.children(ctx, o.owners())
-		if err != nil || claim == nil && len(owners) > 0 {
+		if err != nil || claim == nil && (len(owners) > 0 || forever.stat.NumChildren > 0) {
 			return nil, err
 		}
 		fresh := worker.StoredNamespace{Namespace: ns}

@@ -80,12 +80,12 @@ func TestOriginalAdoptsJavaNode(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, server.ZooKeeper(t))
-			p.java(t, "10.0.0.9:8080", now) // another one
-			path := p.java(t, addr, tt.timestamp)
 			o := p.original(t)
 			if tt.declared {
 				declare(t, o)
 			}
+			p.java(t, "10.0.0.9:8080", now) // another one
+			path := p.java(t, addr, tt.timestamp)
 			req := request(addr)
 			short, cancel := context.WithTimeout(t.Context(), watch*2/3)
 			defer cancel()
@@ -123,15 +123,20 @@ func TestOriginalAfterJava(t *testing.T) {
 		name string
 		age  int64 // of forever
 		wait int64
+		init bool
 	}{
-		{"forever is old", quiet + 1000, 0},
-		{"forever is young", quiet - 5_000, 5_000},
-		{"forever is old, and no Java server writes", 61_000, quiet},
+		{"forever is old", quiet + 1000, 0, false},
+		{"forever is young", quiet - 5_000, 5_000, false},
+		{"forever is old, and no Java server writes", 61_000, quiet, false},
+		{"forever is young, and leaf worker init ran", quiet - 5_000, 5_000, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, ns)
 			p.java(t, "10.0.0.9:8080", 1)
+			if tt.init { // a registry that Java servers use is not new
+				declare(t, p.original(t))
+			}
 			_, stat, err := p.zk.Get(p.root() + "/forever")
 			if err != nil {
 				t.Fatal(err)
