@@ -126,6 +126,16 @@ func (c *conn) ensure(ctx context.Context, p string) error {
 	return err
 }
 
+// ensureAll is ensure of each path.
+func (c *conn) ensureAll(ctx context.Context, paths ...string) error {
+	for _, p := range paths {
+		if err := c.ensure(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // change does all of ops or nothing. The error is errMoved if one of them did not
 // find what it expects.
 func (c *conn) change(ctx context.Context, p string, ops ...any) ([]zk.MultiResponse, error) {

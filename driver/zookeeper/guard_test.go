@@ -54,3 +54,24 @@ func TestGuardIsGone(t *testing.T) {
 		})
 	}
 }
+
+// TestFolderIsGone: a folder was deleted without the namespace. A claim makes it again, and does not try until its time is up.
+func TestFolderIsGone(t *testing.T) {
+	t.Parallel()
+	ns := server.ZooKeeper(t)
+	for kind, folders := range map[string][]string{
+		"zookeeper":         {"/leaf_owner", "/leaf_temporary"},
+		"zookeeper-recycle": {"/leaf_pool/claims", "/leaf_pool/bounds", "/leaf_pool/peers"},
+	} {
+		for _, folder := range folders {
+			t.Run(kind+folder, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t, ns)
+				r := openKind[kind](t, p)
+				declare(t, r)
+				p.remove(t, p.root()+folder)
+				claim(t, r, request(addr))
+			})
+		}
+	}
+}

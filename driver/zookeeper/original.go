@@ -148,10 +148,8 @@ func (o *Original) open(ctx context.Context, ns worker.Namespace, claim *worker.
 			}
 			continue
 		case forever == nil || stored == nil:
-			for _, folder := range []string{o.forever(), o.owners(), o.temporary()} {
-				if err := o.ensure(ctx, folder); err != nil {
-					return nil, err
-				}
+			if err := o.ensureAll(ctx, o.forever(), o.owners(), o.temporary()); err != nil {
+				return nil, err
 			}
 			if forever == nil {
 				continue

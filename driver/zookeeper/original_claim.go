@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -28,6 +30,11 @@ func (o *Original) Claim(ctx context.Context, req worker.Request) (worker.Record
 		r, err := o.claim(ctx, req)
 		if !errors.Is(err, errMoved) {
 			return r, err
+		}
+		if errors.Is(err, zk.ErrNoNode) { // perhaps a folder was deleted beside the namespace, which open does not look for
+			if err := o.ensureAll(ctx, o.owners(), o.temporary()); err != nil {
+				return worker.Record{}, err
+			}
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/worker"
 )
@@ -79,10 +81,8 @@ func (r *Recycle) Namespace(ctx context.Context, want *worker.StoredNamespace) (
 
 // found makes the namespace from want.
 func (r *Recycle) found(ctx context.Context, want worker.StoredNamespace) error {
-	for _, folder := range []string{r.claims(), r.bounds(), r.presences()} {
-		if err := r.ensure(ctx, folder); err != nil {
-			return err
-		}
+	if err := r.ensureAll(ctx, r.claims(), r.bounds(), r.presences()); err != nil {
+		return err
 	}
 	return r.writeNamespace(ctx, r.namespace(), nil, want, 0)
 }
@@ -236,6 +236,11 @@ func (r *Recycle) Put(ctx context.Context, record worker.Record) (string, error)
 	}
 	switch _, err := r.change(ctx, p, ops...); {
 	case errors.Is(err, errMoved):
+		if errors.Is(err, zk.ErrNoNode) && min(old.claim, old.bound) == absent { // perhaps a folder was deleted beside the namespace
+			if err := r.ensureAll(ctx, r.claims(), r.bounds()); err != nil {
+				return "", err
+			}
+		}
 		return "", fmt.Errorf("%w: worker ID %d: %w", worker.ErrLost, record.Number, err)
 	case err != nil:
 		return "", err
