@@ -162,7 +162,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	objects, _, _ := render(t, nil)
-	want := []string{"ConfigMap ids-leaf", "ConfigMap ids-leaf-prepare", "Deployment ids-leaf", "Job ids-leaf-prepare", "NetworkPolicy ids-leaf", "PodDisruptionBudget ids-leaf", "Service ids-leaf", "Service ids-leaf-nodes"}
+	want := []string{"ConfigMap ids-leaf", "ConfigMap ids-leaf-prepare", "Deployment ids-leaf", "Job ids-leaf-prepare", "NetworkPolicy ids-leaf", "NetworkPolicy ids-leaf-prepare", "PodDisruptionBudget ids-leaf", "Service ids-leaf", "Service ids-leaf-nodes"}
 	if got := slices.Sorted(maps.Keys(objects)); !slices.Equal(got, want) {
 		t.Errorf("by default the chart makes %q, want %q", got, want)
 	}
@@ -320,6 +320,37 @@ func TestNodesReachNodes(t *testing.T) {
 		if want := map[string]bool{"http": true, "grpc": true}; !maps.Equal(in, want) || !maps.Equal(out, want) {
 			t.Errorf("%s: nodes take calls of nodes at %v and send them to %v; want %v", name, in, out, want)
 		}
+	}
+}
+
+// TestPrepareReachesTheDatabase: in a namespace that lets out only what a policy names, the Job needs one before the nodes have
+// theirs, and reaches the same.
+func TestPrepareReachesTheDatabase(t *testing.T) {
+	objects, _, err := render(t, values{"networkPolicy": values{"egressPorts": []any{4711}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := strictly[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy ids-leaf-prepare")
+	job := strictly[batchv1.Job](t, objects, "Job ids-leaf-prepare")
+	if !selects(policy.Spec.PodSelector.MatchLabels, job.Spec.Template.Labels) || selects(policy.Spec.PodSelector.MatchLabels, strictly[appsv1.Deployment](t, objects, "Deployment ids-leaf").Spec.Template.Labels) {
+		t.Errorf("the policy is for %v, the Job has %v", policy.Spec.PodSelector.MatchLabels, job.Spec.Template.Labels)
+	}
+	if a := policy.Annotations; a["helm.sh/hook"] != job.Annotations["helm.sh/hook"] || a["helm.sh/hook-weight"] != "-1" || a["helm.sh/hook-delete-policy"] != job.Annotations["helm.sh/hook-delete-policy"] {
+		t.Errorf("the policy is made %v, the Job %v", a, job.Annotations)
+	}
+	to := func(p *networkingv1.NetworkPolicy) (ports []string) {
+		for _, rule := range p.Spec.Egress {
+			for _, port := range rule.Ports {
+				if len(rule.To) == 0 { // anywhere
+					ports = append(ports, port.Port.String())
+				}
+			}
+		}
+		return ports
+	}
+	nodes := to(strictly[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy ids-leaf"))
+	if got := to(policy); !slices.Equal(got, nodes) || !slices.Contains(got, "4711") {
+		t.Errorf("the Job reaches ports %v, nodes %v", got, nodes)
 	}
 }
 

@@ -129,3 +129,16 @@ tolerations: {{- toYaml . | nindent 2 }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
+
+{{- /* What every pod reaches: names, databases and registries. */ -}}
+{{- define "leaf.egress" -}}
+- ports:
+    - { port: 53, protocol: UDP }
+    - { port: 53, protocol: TCP }
+{{- with .Values.networkPolicy.egressPorts }}
+- ports:
+    {{- range . }}
+    - { port: {{ . }} }
+    {{- end }}
+{{- end }}
+{{- end }}
