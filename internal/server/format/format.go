@@ -54,6 +54,37 @@ func (f *Format) Append(dst []byte, id int64) []byte {
 	return dst
 }
 
+// Length returns how many bytes Append writes for all IDs of r, which Check has seen.
+func (f *Format) Length(r leaf.Range) (n int) {
+	text := make([]byte, 0, 64)
+	for id := r.Lo; id < r.Hi; {
+		text = f.Append(text[:0], id)
+		next := id + 1
+		if f == nil {
+			next = sameLength(text, id, r.Hi)
+		}
+		n += len(text) * int(next-id)
+		id = next
+	}
+	return n
+}
+
+// sameLength returns the first number above id that has another length than id, whose text is given, or hi if that is less.
+func sameLength(text []byte, id, hi int64) int64 {
+	const longest = 19 // digits of an int64
+	switch {
+	case id < 0:
+		return id + 1
+	case len(text) == longest:
+		return hi
+	}
+	next := int64(1)
+	for range text {
+		next *= 10
+	}
+	return min(next, hi)
+}
+
 // opaqueWriter writes opaque IDs.
 type opaqueWriter struct {
 	text        opaque.Text

@@ -260,3 +260,40 @@ func TestTemplates(t *testing.T) {
 		}
 	}
 }
+
+// TestLength: what Length says is what Append writes, also where numbers get a digit more.
+func TestLength(t *testing.T) {
+	t.Parallel()
+	k := keys(t, ring(63, 2, 1, 0, 0, 1))
+	opaque, err := k.Segment("order", format.OpaqueBase62)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]*format.Format{"number": nil, "opaque": opaque} {
+		for _, r := range []leaf.Range{
+			{Lo: 0, Hi: 1},
+			{Lo: 1, Hi: 1},
+			{Lo: 0, Hi: 1205},
+			{Lo: 9, Hi: 10},
+			{Lo: 9, Hi: 11},
+			{Lo: 10, Hi: 100},
+			{Lo: 99_990, Hi: 100_020},
+			{Lo: 999_999_999_999_999_990, Hi: 1_000_000_000_000_000_010},
+			{Lo: 4_611_686_018_427_387_000, Hi: 4_611_686_018_427_387_904},
+		} {
+			if err := f.Check(r); err != nil {
+				continue // it has fewer bits
+			}
+			want := 0
+			for id := r.Lo; id < r.Hi; id++ {
+				want += len(f.Append(nil, id))
+			}
+			if got := f.Length(r); got != want {
+				t.Errorf("%s: length of %v is %d, want %d", name, r, got, want)
+			}
+		}
+	}
+	if r := (leaf.Range{Lo: math.MaxInt64 - 100, Hi: math.MaxInt64}); (*format.Format)(nil).Length(r) != 1900 {
+		t.Errorf("length of %v is %d", r, (*format.Format)(nil).Length(r))
+	}
+}

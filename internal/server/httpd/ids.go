@@ -3,7 +3,6 @@ package httpd
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -90,7 +89,7 @@ func (c client) serveOne(w http.ResponseWriter, r *http.Request, mode Mode, key 
 		quote = `"`
 	}
 	setHeader(w, contentType)
-	writeIDs(w, one, f, "", quote, quote, "", "")
+	writeIDs(w, one, f, frame{before: quote, after: quote})
 	return nil
 }
 
@@ -144,46 +143,44 @@ func parseQuery(text string) (ask query, err error) {
 	return ask, err
 }
 
+// frame is what stands around the IDs of a reply: open, each ID between before and after, sep between two of them, end.
+type frame struct{ open, before, after, sep, end string }
+
 // writeBatch answers with all IDs of ranges, which f can write. The reply says how long it is: without that, a client
 // of HTTP/1.0, as many proxies are, takes a reply that was cut off for a whole one, and its last
 // line, a part of an ID, for an ID, which is another one's.
 func writeBatch(w http.ResponseWriter, contentType string, ranges []leaf.Range, f *format.Format) {
-	write := func(to io.Writer) { writeIDs(to, ranges, f, "", "", "\n", "", "") }
+	around := frame{after: "\n"}
 	if contentType == contentTypeJSON {
-		write = func(to io.Writer) { writeIDs(to, ranges, f, `{"ids":[`, `"`, `"`, ",", "]}\n") }
+		around = frame{`{"ids":[`, `"`, `"`, ",", "]}\n"}
 	}
+	var count, texts int
+	for _, r := range ranges {
+		count += int(r.Len())
+		texts += f.Length(r)
+	}
+	each := len(around.before) + len(around.after) + len(around.sep)
+	length := len(around.open) + texts + count*each - len(around.sep) + len(around.end)
 	setHeader(w, contentType)
-	var size length
-	write(&size)
-	w.Header()["Content-Length"] = []string{strconv.Itoa(int(size))}
-	write(w)
+	w.Header()["Content-Length"] = []string{strconv.Itoa(length)}
+	writeIDs(w, ranges, f, around)
 }
 
-// length counts the bytes that are written to it.
-type length int
-
-// Write implements io.Writer.
-func (n *length) Write(p []byte) (int, error) {
-	*n += length(len(p))
-	return len(p), nil
-}
-
-// writeIDs writes all IDs of ranges, which f can write, each between before and after, sep between
-// two of them. It writes piecemeal: a full batch has 2 MB, and thousands of
+// writeIDs writes all IDs of ranges, which f can write. It writes piecemeal: a full batch has 2 MB, and thousands of
 // clients may ask for one at the same time.
-func writeIDs(w io.Writer, ranges []leaf.Range, f *format.Format, open, before, after, sep, end string) {
+func writeIDs(w http.ResponseWriter, ranges []leaf.Range, f *format.Format, around frame) {
 	const piece = 8 << 10
-	out := append(make([]byte, 0, 256), open...)
+	out := append(make([]byte, 0, 256), around.open...)
 	first := true
 	for _, r := range ranges {
 		for id := r.Lo; id < r.Hi; id++ {
 			if !first {
-				out = append(out, sep...)
+				out = append(out, around.sep...)
 			}
 			first = false
-			out = append(out, before...)
+			out = append(out, around.before...)
 			out = f.Append(out, id)
-			out = append(out, after...)
+			out = append(out, around.after...)
 			if len(out) >= piece {
 				if _, err := w.Write(out); err != nil {
 					return // the client is gone, its IDs are lost
@@ -192,5 +189,5 @@ func writeIDs(w io.Writer, ranges []leaf.Range, f *format.Format, open, before, 
 			}
 		}
 	}
-	_, _ = w.Write(append(out, end...)) // as above
+	_, _ = w.Write(append(out, around.end...)) // as above
 }

@@ -101,7 +101,7 @@ func writeAnswers(w http.ResponseWriter, results []answer) error {
 			continue
 		}
 		open := strings.TrimSuffix(heads[i], "}") + `,"ids":[` // there is a member: the format
-		writeIDs(w, reply.texts, reply.format, open, `"`, `"`, ",", "]}")
+		writeIDs(w, reply.texts, reply.format, frame{open, `"`, `"`, ",", "]}"})
 	}
 	w.Write([]byte("]}\n"))
 	return nil
