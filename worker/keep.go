@@ -196,7 +196,7 @@ func (h *Holder) waits(s *session, left time.Duration) {
 	case !h.info.Shared && h.info.Kind == Fixed:
 		reason = fmt.Errorf("worker ID %d may be used from %s on, in %v, because an earlier process of this node may have issued with it until then", s.number(), from, left.Round(time.Millisecond))
 	case left > h.cfg.Margin && s.claim.Load().Bound <= s.from:
-		reason = fmt.Errorf("%w. That is so when the registry is new, was wiped or lost records, and when the last owner of the number was cut off or had a clock that was ahead. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node", reason)
+		reason = fmt.Errorf("%w. That is so when the registry is new, was wiped or lost records, and when the last owner of the number was cut off or had a clock that was ahead. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node, and never where Java servers have issued IDs", reason)
 	}
 	if left > h.cfg.quiet(h.info) {
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)

@@ -118,7 +118,7 @@ func TestRegistryTakesThePlaceOfAnother(t *testing.T) {
 		if err := b.begin(); err != nil {
 			t.Fatal(err)
 		}
-		b.says(leaf.ErrNotReady, "Only before the first node of a cluster that has issued no ID starts, run leaf worker init")
+		b.says(leaf.ErrNotReady, "Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node, and never where Java servers have issued IDs")
 		time.Sleep(2 * time.Minute)
 		b.issue(5000)
 	})
