@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -90,7 +91,7 @@ type takingOver struct {
 	source  takeover.Source
 	process Process
 
-	asked  map[string]segment.RepairPlan // of tags beside which the other service goes on
+	asked  map[string]segment.RepairPlan // what nodes answered, of tags
 	plans  []takeover.Plan               // nil: none was made
 	wrote  bool                          // some tag
 	untold []string                      // nodes that a repair did not reach
@@ -105,7 +106,7 @@ func (t *takingOver) run(ctx context.Context) error {
 		return err
 	}
 	if !t.Apply || !t.writes() {
-		return t.found()
+		return errors.Join(t.told(), t.found())
 	}
 	if err := t.pause(ctx); err != nil {
 		return err
@@ -131,22 +132,15 @@ func (t *takingOver) run(ctx context.Context) error {
 
 // plan makes the plans, and refuses all if one is refused.
 func (t *takingOver) plan(ctx context.Context, all []numbering) error {
+	t.plans = nil
+	rows, err := t.rows(ctx, all)
+	if err != nil {
+		return err
+	}
 	t.plans = []takeover.Plan{}
 	refused, reason := 0, ""
-	for _, n := range all {
-		row, err := rowOf(ctx, t.backend, n.tag)
-		if err != nil {
-			t.plans = nil
-			return err
-		}
-		o := takeover.Options{Gap: t.Gap, Stopped: t.Stopped, Step: t.Step}
-		if c := takeover.Compare(n.tag, row, n.counters); o.GoesOn() && !row.Deleted && (c.Verdict == takeover.NoTag || c.Verdict == takeover.Apart) {
-			if row.Deleted, err = t.had(ctx, c); err != nil {
-				t.plans = nil
-				return err
-			}
-		}
-		p := takeover.NewPlan(n.tag, row, n.counters, o)
+	for i, n := range all {
+		p := takeover.NewPlan(n.tag, rows[i], n.counters, t.options())
 		if err := leaf.ValidateTag(n.tag); err != nil {
 			p.Action, p.Reason = takeover.Refuse, fmt.Sprintf("its name is no tag: %v; name one with --tag TAG=NAME", err)
 		}
@@ -163,19 +157,67 @@ func (t *takingOver) plan(ctx context.Context, all []numbering) error {
 	return nil
 }
 
-// had reports whether a tag has had other numbers than those that the audit log tells of, as far as any node or database knows. The
-// log forgets, and does not tell of rows that were made or deleted with SQL.
-func (t *takingOver) had(ctx context.Context, c takeover.Comparison) (bool, error) {
-	p, asked := t.asked[c.Tag]
-	if !asked {
-		done := sayLater(t.process.Stderr, fmt.Sprintf("asking every node for its numbers of tag %s", printable(c.Tag)))
-		defer done()
-		var err error
-		if p, err = manage.Ask(ctx, t.backend, manage.PlanRepair{Name: c.Tag}); err != nil {
-			return false, fmt.Errorf("tag %q: %w", c.Tag, err)
+func (t *takingOver) options() takeover.Options {
+	return takeover.Options{Gap: t.Gap, Stopped: t.Stopped, Step: t.Step}
+}
+
+// rows returns what is known of the tags. The audit log forgets, and does not tell of rows that were made or deleted with SQL. So before
+// anything is written, and where the other service goes on, all nodes and databases are asked for other numbers of the tags.
+func (t *takingOver) rows(ctx context.Context, all []numbering) ([]takeover.Row, error) {
+	rows, compared := make([]takeover.Row, len(all)), make([]takeover.Comparison, len(all))
+	var ask []string
+	for i, n := range all {
+		row, err := rowOf(ctx, t.backend, n.tag)
+		if err != nil {
+			return nil, err
 		}
-		t.asked[c.Tag] = p
+		rows[i], compared[i] = row, takeover.Compare(n.tag, row, n.counters)
+		_, asked := t.asked[n.tag]
+		unused := !row.Exists && !row.Deleted // as far as the log tells
+		if (t.Apply || t.options().GoesOn()) && (unused || compared[i].Verdict == takeover.Apart) && !asked {
+			ask = append(ask, n.tag)
+		}
 	}
+	if err := t.ask(ctx, ask); err != nil {
+		return nil, err
+	}
+	for i, n := range all {
+		if p, asked := t.asked[n.tag]; asked {
+			if err := t.heed(&rows[i], compared[i], p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return rows, nil
+}
+
+// askAtOnce is for how many tags nodes are asked at a time.
+const askAtOnce = 8
+
+// ask asks all nodes for their numbers of tags. The first call stands alone, because it starts the engine of a command without a node.
+func (t *takingOver) ask(ctx context.Context, tags []string) error {
+	done := sayLater(t.process.Stderr, fmt.Sprintf("asking every node for its numbers of %d tags. This takes about 4 s for the first tag, and for every %d others", len(tags), askAtOnce))
+	defer done()
+	for next, some := 0, 1; next < len(tags); next, some = next+some, askAtOnce {
+		asked := tags[next:min(next+some, len(tags))]
+		plans, errs := make([]segment.RepairPlan, len(asked)), make([]error, len(asked))
+		var asking sync.WaitGroup
+		for i, tag := range asked {
+			asking.Go(func() { plans[i], errs[i] = manage.Ask(ctx, t.backend, manage.PlanRepair{Name: tag}) })
+		}
+		asking.Wait()
+		for i, tag := range asked {
+			if errs[i] != nil {
+				return fmt.Errorf("tag %q: nothing was written: %w", tag, errs[i])
+			}
+			t.asked[tag] = plans[i]
+		}
+	}
+	return nil
+}
+
+// heed adds to a row what nodes and databases have answered.
+func (t *takingOver) heed(row *takeover.Row, c takeover.Comparison, p segment.RepairPlan) error {
 	var silent []string
 	ends := []int64{p.Posted, p.Deleted, p.ClusterFence}
 	for _, n := range p.Nodes {
@@ -184,12 +226,21 @@ func (t *takingOver) had(ctx context.Context, c takeover.Comparison) (bool, erro
 			silent = append(silent, n.Node)
 		}
 	}
-	if len(silent) > 0 {
-		return false, fmt.Errorf("%w: nothing was written: --gap is for a name that never had a tag, and these nodes do not say whether they know numbers of %q: %s. Repeat the command when they answer; or stop the other service, and use --stopped. "+
-			endedNode, leaf.ErrNotReady, c.Tag, strings.Join(silent, ", "))
+	goesOn, lowest := t.options().GoesOn(), c.End+c.Left // of the row that is there
+	other := slices.ContainsFunc(ends, func(end int64) bool { return end > 0 && (!row.Exists || end < lowest || goesOn && end == lowest) })
+	if row.Exists && !goesOn && p.Posted >= lowest { // nodes that have answered have dropped them
+		other = false
 	}
-	lowest := c.End + c.Left // of the row that is there
-	return slices.ContainsFunc(ends, func(end int64) bool { return end > 0 && (c.Verdict == takeover.NoTag || end <= lowest) }), nil
+	switch {
+	case goesOn && len(silent) > 0:
+		return fmt.Errorf("%w: nothing was written: --gap is for a name that never had a tag, and these nodes do not say whether they know numbers of %q: %s. Repeat the command when they answer; or stop the other service, and use --stopped. "+
+			endedNode, leaf.ErrNotReady, c.Tag, strings.Join(silent, ", "))
+	case other:
+		row.Deleted, row.Lowest, row.Unknown = true, 0, unlogged
+	case t.Apply:
+		t.untold = withNew(t.untold, silent...)
+	}
+	return nil
 }
 
 func (t *takingOver) writes() bool {
@@ -216,14 +267,12 @@ func (t *takingOver) write(ctx context.Context, p *takeover.Plan) error {
 	switch p.Action {
 	case takeover.Create:
 		row := segment.NewRow{Tag: p.Tag, Start: p.First, Step: p.Step}
-		made, err := manage.Ask(ctx, t.backend, manage.CreateTag{NewRow: row})
-		switch {
-		case errors.Is(err, leaf.ErrConflict):
-			return fmt.Errorf("%w. If it names another start of the tag, make it with leaf tag create TAG --start N, and repeat this command", err)
-		case err != nil:
+		_, err := manage.Ask(ctx, t.backend, manage.CreateTag{NewRow: row})
+		if errors.Is(err, leaf.ErrConflict) {
+			err = fmt.Errorf("%w. If it names another start of the tag, make it with leaf tag create TAG --start N, and repeat this command", err)
+		}
+		if err != nil {
 			return err
-		case made.Fence > 0 && !p.Drop:
-			p.Unlogged(unlogged)
 		}
 	case takeover.Raise:
 		first := p.First

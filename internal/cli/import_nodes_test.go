@@ -130,6 +130,7 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 			if tt.again != "" {
 				want = takeover.Raise
 				leafOK(t, "tag", "create", "leaf-segment-test", "--start", tt.again, "--data-dir", w.dir)
+				w.run(t, 2, "compare", a) // the node has issued numbers of the first row
 			}
 			args := []string{"--stopped", "--wait", "10ms", "--apply"}
 			if plan := w.plan(t, 1, a, args...); plan.Action != want || plan.Verdict != takeover.Unknown {
@@ -142,6 +143,48 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 			}
 			if again := w.plan(t, found, a, args...); again.Action != takeover.Nothing {
 				t.Errorf("the second run: got the plan %+v, want nothing", again)
+			}
+		})
+	}
+}
+
+// TestImportOfATagOfWhichNoLogTells: the tag was used before the import, its row is gone, and neither the audit log nor the command,
+// which no node carries out, knows of it. Nodes drop what they hold of it all the same, also one that does not answer at first.
+func TestImportOfATagOfWhichNoLogTells(t *testing.T) {
+	t.Parallel()
+	for name, bySQL := range map[string]bool{"deleted by a command, as no entry says now": false, "deleted with SQL": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := server.Postgres(t)
+			db, peers := cosid.start(t, d, 1)
+			w := newSwitched(t, cosid, d, d)
+			a, b := serve(t, dataDir(t), "--store", w.store), serve(t, dataDir(t), "--store", w.store)
+			execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 1, 5000)")
+			a.ids(t, 1)
+			if bySQL {
+				execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+			} else {
+				leafOK(t, "tag", "delete", "leaf-segment-test", "--yes", "--store", w.store, "--data-dir", w.dir)
+				execute(t, db, "DELETE FROM leaf_audit")
+			}
+			seen := peers[0].takes(t, 20_000) // past all that the nodes hold
+			signal := func(s syscall.Signal) {
+				if err := a.cmd.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := []string{"--stopped", "--wait", "10ms", "--apply"}
+			signal(syscall.SIGSTOP)
+			if text := w.run(t, 4, "import", nil, args...); !strings.Contains(text, "answer") {
+				t.Errorf("beside a node that stands still the import says:\n%s", text)
+			}
+			signal(syscall.SIGCONT)
+			if plan := w.plan(t, 1, nil, args...); plan.Verdict != takeover.Unknown {
+				t.Errorf("got the plan %+v, want that it does not know what both handed out", plan)
+			}
+			apart(t, seen, a, b)
+			if again := w.plan(t, 0, nil, args...); again.Action != takeover.Nothing {
+				t.Errorf("the run after that: got the plan %+v, want nothing", again)
 			}
 		})
 	}
@@ -227,15 +270,17 @@ func TestImportBesideWhereNodesCannotBeAsked(t *testing.T) {
 	}
 	signal(syscall.SIGCONT)
 	w.plan(t, 0, nil, gap...)
-	for _, statement := range []string{"DROP TABLE leaf_repair, leaf_repair_node", "DELETE FROM leaf_alloc", "DELETE FROM leaf_audit"} {
+	for _, statement := range []string{"DELETE FROM leaf_alloc", "DROP TABLE leaf_audit"} {
 		execute(t, db, statement)
 	}
-	if out := w.run(t, 4, "import", nil, gap...); !strings.Contains(out, "no usable tables leaf_repair") {
-		t.Errorf("without the tables of the repair: %s", out)
-	}
-	execute(t, db, "DROP TABLE leaf_audit")
 	if out := w.run(t, 5, "import", nil, gap...); !strings.Contains(out, "the audit log, which says where the tag began, cannot be read") {
 		t.Errorf("without the audit log: %s", out)
+	}
+	execute(t, db, "DROP TABLE leaf_repair, leaf_repair_node")
+	for _, args := range [][]string{gap, {"--stopped", "--wait", "10ms", "--apply"}} {
+		if out := w.run(t, 4, "import", nil, args...); !strings.Contains(out, "no usable tables leaf_repair and leaf_repair_node; run: leaf schema apply") {
+			t.Errorf("without the tables of the repair: %s", out)
+		}
 	}
 }
 

@@ -111,8 +111,9 @@ func countersOf(all []numbering) (counters []takeover.Counter) {
 	return counters
 }
 
-// unlogged is why the audit log does not say which numbers a tag has had: a row that was made with SQL, and deleted so, too.
-const unlogged = "this node has issued some of which the audit log does not tell"
+// unlogged is why the audit log does not say which numbers a tag has had: it forgets, and does not tell of rows that were made or
+// deleted with SQL.
+const unlogged = "nodes or the database know numbers of it of which the audit log does not tell"
 
 // rowOf asks for a tag, and for what the audit log tells of its numbers.
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {

@@ -101,11 +101,6 @@ func (p *Plan) used(row Row, o Options) string {
 		". Stop the other service, and use --stopped; or give the tag another name, with --tag TAG=NAME"
 }
 
-// Unlogged changes a plan for a tag that has had numbers of which the audit log does not tell, as it turns out.
-func (p *Plan) Unlogged(reason string) {
-	p.Drop, p.Comparison = true, p.unknown(reason)
-}
-
 // stops returns the statements that keep the other service where it stands, and if it goes on, below all numbers of the tag:
 // below those that the tag has, or below first, where they begin.
 func stops(c Comparison, first int64, counters []Counter, o Options) (all []string) {
