@@ -35,9 +35,9 @@ func (importCmd) Help() string {
   leaf import tinyid --from-file tinyid.url --tag order=order_biz --stopped --apply
   leaf import autoincrement --from-file shop.url --tag orders --stopped --apply
 
-It only goes forward: it never lowers max_id, and leaves a tag alone that issues no number of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before. Nodes also drop them where max_id is high enough, and what they hold in memory may not be, because the tag was used before. Programs with a cache of the Go client keep what they hold: the plan says to restart them.
+It only goes forward: it never lowers max_id, and leaves a tag alone that issues no number of the other service. So it can be repeated. A tag that is below is raised, and every node drops the IDs that it holds from before. Nodes also drop them where max_id is high enough, and what they hold in memory may not be, because the tag was used before. So every node is asked, by the tables of leaf schema apply. Programs with a cache of the Go client keep what they hold: the plan says to restart them.
 
-With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: do what the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near. A tag of the same name that was there before may have had numbers of the gap, so every node is asked, and such a name is refused.
+With --stopped the command reads the other service twice, and refuses if it moved in between. After it has written, it reads a third time. It cannot see a service that pauses: do what the plan shows under "to be sure", after which the database of the other service refuses to hand out a number of Leaf's. With --gap the other service goes on; leaf compare says whether it comes near. A tag of the same name that was there before may have had numbers of the gap, so such a name is refused.
 
 ` + sourceHelp + `
 
