@@ -141,9 +141,6 @@ func (t *takingOver) plan(ctx context.Context, all []numbering) error {
 	refused, reason := 0, ""
 	for i, n := range all {
 		p := takeover.NewPlan(n.tag, rows[i], n.counters, t.options())
-		if err := leaf.ValidateTag(n.tag); err != nil {
-			p.Action, p.Reason = takeover.Refuse, fmt.Sprintf("its name is no tag: %v; name one with --tag TAG=NAME", err)
-		}
 		if p.Action == takeover.Refuse {
 			if refused++; reason == "" {
 				reason = fmt.Sprintf("tag %q: %s", n.tag, p.Reason)
@@ -173,7 +170,7 @@ func (t *takingOver) rows(ctx context.Context, all []numbering) ([]takeover.Row,
 		}
 		rows[i], compared[i] = row, takeover.Compare(n.tag, row, n.counters)
 		_, asked := t.asked[n.tag]
-		unused := !row.Exists && !row.Deleted // as far as the log tells
+		unused := !row.Exists && !row.Deleted && row.Problem == "" // as far as the log tells
 		if (t.Apply || t.options().GoesOn()) && (unused || compared[i].Verdict == takeover.Apart) && !asked {
 			ask = append(ask, n.tag)
 		}

@@ -284,6 +284,22 @@ func TestImportBesideWhereNodesCannotBeAsked(t *testing.T) {
 	}
 }
 
+// TestImportOfANameThatIsNoTag: the name of a counter can be longer than that of a tag. The refusal says how to name the tag.
+func TestImportOfANameThatIsNoTag(t *testing.T) {
+	t.Parallel()
+	d := server.MariaDB(t)
+	db, _ := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	execute(t, db, "ALTER TABLE cosid MODIFY name varchar(200) NOT NULL")
+	execute(t, db, "INSERT INTO cosid (name) VALUES (REPEAT('x', 200))")
+	w.args = slices.Concat(w.args[:3], w.args[5:]) // a tag for each counter
+	for command, want := range map[string]int{"import": 5, "compare": 2} {
+		if out := w.run(t, want, command, nil); !strings.Contains(out, "name one with --tag TAG=NAME") {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+}
+
 // TestOtherNumberingAsTheDocumentSays types what docs/MIGRATION.md says about a service that no command reads, where the tag is in
 // use: nodes hold IDs of it that the service may have handed out, and one of them does not answer at first.
 func TestOtherNumberingAsTheDocumentSays(t *testing.T) {

@@ -117,6 +117,10 @@ const unlogged = "nodes or the database know numbers of it of which the audit lo
 
 // rowOf asks for a tag, and for what the audit log tells of its numbers.
 func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row, err error) {
+	if err := leaf.ValidateTag(tag); err != nil {
+		row.Problem = fmt.Sprintf("its name is no tag: %v; name one with --tag TAG=NAME", err)
+		return row, nil
+	}
 	if of, _, _, part := segment.ParsePart(tag); part {
 		row.Exists, row.Problem = true, fmt.Sprintf("it is one row of the tag %s, which lives in several databases: its other rows would go on below. Make the tag with leaf tag create TAG --start N, with N above all numbers of the other service. "+
 			"If its rows are there, run for each of them: leaf tag set TAG --max-id N, then leaf tag repair TAG, where TAG is the row", printable(of))

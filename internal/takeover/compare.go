@@ -65,7 +65,7 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 		follows = follows || counter.Follows
 	}
 	switch {
-	case !row.Exists && row.Unknown == "" && len(row.Issued) == 0:
+	case !row.Exists && row.Problem == "" && row.Unknown == "" && len(row.Issued) == 0:
 		c.Verdict = NoTag
 		return c
 	case follows:

@@ -50,6 +50,7 @@ func TestCompare(t *testing.T) {
 			takeover.Comparison{End: 100, Row: 900, Verdict: takeover.Apart, Left: 30},
 		},
 		{"beginning unknown", takeover.Row{Exists: true, MaxID: 900, Unknown: "why"}, []int64{100}, takeover.Comparison{End: 100, Row: 900, Verdict: takeover.Unknown, Reason: "why"}},
+		{"no name of a tag", takeover.Row{Problem: "why"}, []int64{100}, takeover.Comparison{End: 100, Verdict: takeover.Unknown, Reason: "why"}},
 		{"row unusable", takeover.Row{Exists: true, MaxID: 900, Problem: "why"}, []int64{100}, takeover.Comparison{End: 100, Row: 900, Verdict: takeover.Unknown, Reason: "why"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
