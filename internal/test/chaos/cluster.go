@@ -1,12 +1,14 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,15 +149,14 @@ func (c *cluster) close() error {
 // leaf runs a command of the program.
 func (c *cluster) leaf(ctx context.Context, args ...string) error { return c.leafAt(ctx, "", args...) }
 
-// leafAt does so for the node whose data directory it is.
+// leafAt does so for the node whose data directory it is. Without one the command knows nothing of nodes: the default one may be
+// that of a node of this machine.
 func (c *cluster) leafAt(ctx context.Context, dir string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.cfg.Binary, args...)
-	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // a busy machine
-	if dir != "" {
-		cmd.Env = append(cmd.Env, "LEAF_DATA_DIR="+dir)
-	}
+	dir = cmp.Or(dir, filepath.Join(c.folder, "commands"))
+	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s", "LEAF_DATA_DIR="+dir) // a busy machine
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("leaf %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -251,7 +251,9 @@ func fetch(ctx context.Context, c *http.Client, target string, count int) (int, 
 func leaf(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "LEAF_STORE_CONNECT_TIMEOUT=2s") // on a busy machine 250 ms may pass before a server answers
+	cmd.Env = append(os.Environ(),
+		"LEAF_STORE_CONNECT_TIMEOUT=2s", // on a busy machine 250 ms may pass before a server answers
+		"LEAF_DATA_DIR="+t.TempDir())    // the default one may be that of a node of this machine
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
