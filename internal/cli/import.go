@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -215,16 +214,21 @@ func (t *takingOver) ask(ctx context.Context, tags []string) error {
 
 // heed adds to a row what nodes and databases have answered.
 func (t *takingOver) heed(row *takeover.Row, c takeover.Comparison, p segment.RepairPlan) error {
+	goesOn, lowest := t.options().GoesOn(), c.End+c.Left // of the row that is there
 	var silent []string
-	ends := []int64{p.Posted, p.Deleted, p.ClusterFence}
+	other := false
+	note := func(end int64, equal bool) {
+		other = other || end > 0 && (!row.Exists || end < lowest || equal && end == lowest)
+	}
+	for _, end := range []int64{p.Posted, p.Deleted, p.ClusterFence} {
+		note(end, goesOn)
+	}
 	for _, n := range p.Nodes {
-		ends = append(ends, n.End)
+		note(n.End, true) // leaf tag create names the end of what nodes hold
 		if n.State == segment.RepairNodeSilent {
 			silent = append(silent, n.Node)
 		}
 	}
-	goesOn, lowest := t.options().GoesOn(), c.End+c.Left // of the row that is there
-	other := slices.ContainsFunc(ends, func(end int64) bool { return end > 0 && (!row.Exists || end < lowest || goesOn && end == lowest) })
 	if row.Exists && !goesOn && p.Posted >= lowest { // nodes that have answered have dropped them
 		other = false
 	}

@@ -148,6 +148,48 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 	}
 }
 
+// TestImportOfARowMadeAgainAsTheTextSays: the row was made and deleted with SQL, and its numbers end above the other service. The
+// import is refused, and names where the tag can begin. What nodes hold from below that is the other service's all the same.
+func TestImportOfARowMadeAgainAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	for name, byNode := range map[string]bool{"a node carries out the import": true, "no node carries it out": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := server.Postgres(t)
+			db, peers := cosid.start(t, d, 1)
+			w := newSwitched(t, cosid, d, d)
+			dir, on := dataDir(t), (*process)(nil)
+			if byNode {
+				dir = w.dir
+			}
+			node := serve(t, dir, "--store", w.store)
+			if byNode {
+				on = node
+			}
+			execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 1, 5000)")
+			node.ids(t, 1)
+			execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+			seen := peers[0].takes(t, 3000)
+			args := []string{"--stopped", "--wait", "10ms", "--apply"}
+			says := regexp.MustCompile(`use --start (\d+) or more.*make it with leaf tag create TAG --start N, and repeat this command`).FindStringSubmatch(w.run(t, 5, "import", on, args...))
+			if says == nil {
+				t.Fatal("the refusal does not say what to type")
+			}
+			leafOK(t, "tag", "create", "leaf-segment-test", "--start", says[1], "--data-dir", node.dir)
+			if byNode {
+				w.run(t, 2, "compare", on) // the node has issued numbers of the first row
+			}
+			if plan := w.plan(t, 1, on, args...); plan.Action != takeover.Raise || plan.Verdict != takeover.Unknown {
+				t.Errorf("got the plan %+v, want that nodes drop what they hold, and that it does not know what both handed out", plan)
+			}
+			apart(t, seen, node)
+			if again := w.plan(t, 0, on, args...); again.Action != takeover.Nothing {
+				t.Errorf("the second run: got the plan %+v, want nothing", again)
+			}
+		})
+	}
+}
+
 // TestImportOfATagOfWhichNoLogTells: the tag was used before the import, its row is gone, and neither the audit log nor the command,
 // which no node carries out, knows of it. Nodes drop what they hold of it all the same, also one that does not answer at first.
 func TestImportOfATagOfWhichNoLogTells(t *testing.T) {
@@ -235,9 +277,12 @@ func TestImportBesideATagThatIsGone(t *testing.T) {
 			if plan := w.plan(t, 5, on, gap...); plan.Action != takeover.Refuse {
 				t.Errorf("where the tag was made again: got the plan %+v, want a refusal", plan)
 			}
-			plan := w.plan(t, 0, on, stopped...)
-			if plan.Action != takeover.Nothing || len(plan.Stop) != 1 {
-				t.Fatalf("got the plan %+v, want that it leaves the tag alone, and one statement", plan)
+			plan := w.plan(t, 1, on, stopped...)
+			if plan.Action != takeover.Raise || len(plan.Stop) != 1 {
+				t.Fatalf("got the plan %+v, want that nodes drop what they hold of the earlier row, and one statement", plan)
+			}
+			if again := w.plan(t, 0, on, stopped...); again.Action != takeover.Nothing {
+				t.Errorf("the run after that: got the plan %+v, want nothing", again)
 			}
 			execute(t, db, plan.Stop[0])
 			more, err := peers[0].take(t.Context(), 10_000)

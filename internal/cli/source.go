@@ -158,7 +158,7 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 		row.Unknown = "the audit log does not say where the tag began"
 	case !known && row.Deleted:
 		row.Unknown = "the audit log does not say where the tag began and ended"
-	case 0 < t.Fence && t.Fence < lowest:
+	case 0 < t.Fence && t.Fence <= lowest: // equal where leaf tag create named it
 		row.Lowest, row.Unknown = 0, unlogged
 	}
 	return row, nil
