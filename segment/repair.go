@@ -305,7 +305,7 @@ const Margin = "three times " + LargestRange + ", plus " + OfClients + given
 
 // OfClients is the part of what is to be added that no range shows: numbers above the highest one in a table that calls have used up.
 // Behind them may lie others that were issued.
-const OfClients = "what clients hold in caches, batches and open transactions, have lost in calls that failed, and have skipped in a sequence"
+const OfClients = "what clients hold in caches, batches and open transactions, have lost in calls that failed, have deleted from your tables, and have skipped in a sequence"
 
 // given is the number that IDs go on above although no table has one of them yet.
 const given = " (" + givenNumber + ")"

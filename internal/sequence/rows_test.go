@@ -225,8 +225,8 @@ func (s *silentStore) Notices(ctx context.Context) ([]segment.Notice, error) {
 }
 
 // The database forgets the ranges of a node that is gone. The node has skipped numbers of an entity, or lost them with calls whose
-// answers did not arrive, and given one number behind them, which is in no table yet. A repair above the number that the error
-// tells the operator to find does not let it be given again.
+// answers did not arrive, or their rows were deleted, and it has given one number behind them, which is in no table yet. A repair
+// above the number that the error tells the operator to find does not let it be given again.
 func TestRepairByTheMarginBesideSkips(t *testing.T) {
 	const step, many = 10, 500
 	for name, tt := range map[string]struct {
@@ -248,6 +248,14 @@ func TestRepairByTheMarginBesideSkips(t *testing.T) {
 				return err
 			},
 			says: "have lost in calls that failed",
+		},
+		"deleted": {
+			leaveOut: func(t *testing.T, c *sequence.Positions, e sequence.Entity) error {
+				t.Helper()
+				_, err := c.NextN(t.Context(), e, many) // each was in a table for a while
+				return err
+			},
+			says: "have deleted from your tables",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
