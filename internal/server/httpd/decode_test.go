@@ -97,7 +97,7 @@ func TestClock(t *testing.T) {
 	if after := time.Now().UnixMilli(); got < before || got > after {
 		t.Errorf("got %d, want %d to %d", got, before, after)
 	}
-	if cache := w.Header().Get("Cache-Control"); cache != "no-store" {
+	if cache := w.Header().Get("Cache-Control"); cache != "private, no-store" {
 		t.Errorf("Cache-Control: got %q, a stored time would be a lie", cache)
 	}
 	if w := ask(t, httpd.Config{}, http.MethodPost, "/v1/clock"); w.Code != http.StatusMethodNotAllowed {

@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/server/accept"
 	"github.com/leaf-idgen/leaf/internal/server/format"
+	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
 // appendID appends one ID in decimal. It is the FastHandler, and what the
@@ -106,7 +107,7 @@ func (c client) nextN(ctx context.Context, mode Mode, key string, n int, f *form
 func setHeader(w http.ResponseWriter, contentType string) {
 	h := w.Header()
 	h["Content-Type"] = []string{contentType}
-	h["Cache-Control"] = []string{"no-store"}
+	h["Cache-Control"] = []string{problem.NoStore}
 }
 
 // query is what the query of an ID route asks for.

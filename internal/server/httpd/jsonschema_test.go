@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -86,6 +87,13 @@ func (d document) faults(schema, value any, at string) (faults []string) {
 		case "maximum":
 			if isNumber && number > limit {
 				complain("%v is above %v", number, arg)
+			}
+			if limit > math.MaxInt32 && s["format"] != "int64" {
+				complain("generated code can take a number up to %v for one of 32 bits, and cut it off", arg)
+			}
+		case "format":
+			if arg != "int64" || s["type"] != "integer" {
+				complain("the schema's format is not int64, of an integer")
 			}
 		case "minItems":
 			if isList && len(list) < int(limit) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
 // view is the handler of a route that takes no IDs.
@@ -68,7 +69,7 @@ type clockReading struct {
 }
 
 func (a *api) serveMetrics(w http.ResponseWriter, r *http.Request) error {
-	w.Header()["Cache-Control"] = []string{"no-store"}
+	w.Header()["Cache-Control"] = []string{problem.NoStore}
 	a.metrics.ServeHTTP(w, r)
 	return nil
 }

@@ -44,7 +44,7 @@ func TestNext(t *testing.T) {
 			c := dial(t, start(t, quiet(httpd.Config{Access: leaf.Anyone(newIssuer(), newIssuer())})))
 			c.send(post(tt.body))
 			r := c.reply()
-			if r.status != 200 || r.header.Get("Content-Type") != "application/json" || r.header.Get("Cache-Control") != "no-store" {
+			if r.status != 200 || r.header.Get("Content-Type") != "application/json" || r.header.Get("Cache-Control") != "private, no-store" {
 				t.Errorf("got %v %v", r, r.header)
 			}
 			if diff := cmp.Diff(tt.want+"\n", r.body); diff != "" {

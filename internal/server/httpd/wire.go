@@ -36,7 +36,7 @@ func (c *clock) tick(t time.Time) { c.now.Store(newInstant(t)) }
 
 // appendText appends a 200 with body.
 func appendText(dst, body, id []byte, at *instant, last bool) []byte {
-	dst = append(dst, "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Type: "+contentTypeText+"\r\n"...)
+	dst = append(dst, "HTTP/1.1 200 OK\r\nCache-Control: "+problem.NoStore+"\r\nContent-Type: "+contentTypeText+"\r\n"...)
 	return appendRest(appendRequestID(dst, id), body, at, last)
 }
 
@@ -50,7 +50,7 @@ func appendProblem(dst []byte, e *problem.Error, id string, at *instant, last bo
 	if len(e.Allow) > 0 {
 		dst = append(dst, "Allow: "+strings.Join(e.Allow, ", ")+"\r\n"...)
 	}
-	dst = append(dst, "Cache-Control: no-store\r\nContent-Type: "+problem.ContentType+"\r\n"...)
+	dst = append(dst, "Cache-Control: "+problem.NoStore+"\r\nContent-Type: "+problem.ContentType+"\r\n"...)
 	if s := e.RetryAfter(); s > 0 {
 		dst = append(dst, "Retry-After: "...)
 		dst = strconv.AppendInt(dst, s, 10)

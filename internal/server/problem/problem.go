@@ -17,6 +17,10 @@ import (
 // ContentType is the media type of a problem.
 const ContentType = "application/problem+json"
 
+// NoStore is the Cache-Control of every reply: a cache that gave one of them a second time would repeat its IDs. Fastly
+// looks at private only, and keeps a reply that just says no-store for an hour.
+const NoStore = "private, no-store"
+
 // typePrefix and a code make the member "type". It is a name, not an address.
 const typePrefix = "urn:leaf:error:"
 
@@ -164,7 +168,7 @@ func Write(w http.ResponseWriter, log *slog.Logger, err error) { Report(log, err
 func (e *Error) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", ContentType)
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", NoStore)
 	if s := e.RetryAfter(); s > 0 {
 		h.Set("Retry-After", strconv.FormatInt(s, 10))
 	}

@@ -51,7 +51,7 @@ func TestEveryClassSurvivesTheWire(t *testing.T) {
 			}
 			resp := send(discard, cause)
 
-			want := map[string]string{"Content-Type": "application/problem+json", "Cache-Control": "no-store"}
+			want := map[string]string{"Content-Type": "application/problem+json", "Cache-Control": "private, no-store"}
 			if class.Retryable && (class.HTTP == 503 || class.HTTP == 429) {
 				want["Retry-After"] = "1"
 			}
