@@ -64,6 +64,24 @@ func TestHTTPIsRefused(t *testing.T) {
 	}
 }
 
+// TestNoReplies: a client that asks for no reply to the next command, or to all of them, would take the reply to it for that to
+// a later one, of another tag. It gets one error, and its connection ends.
+func TestNoReplies(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"OFF", "skip"} {
+		iss := newIssuer()
+		c := dial(t, start(t, quiet(respd.Config{Access: leaf.Anyone(iss, nil)})))
+		c.send("CLIENT REPLY " + mode + "\r\nINCR order\r\nINCR user\r\n")
+		if line := c.reply(); !strings.HasPrefix(line, "-ERR leaf: CLIENT REPLY is refused") {
+			t.Errorf("%s: got %q", mode, line)
+		}
+		c.expectEnd()
+		if len(iss.calls) > 0 {
+			t.Errorf("%s: an ID was issued", mode)
+		}
+	}
+}
+
 // TestLargestRequest: one of exactly the limit is answered, whatever its shape.
 func TestLargestRequest(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ const (
 	errHello     = refusal("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option " +
 		"can be used to authenticate the client and select the RESP protocol version at the same time")
 	errProto = refusal("NOPROTO unsupported protocol version")
+	errReply = refusal("ERR leaf: CLIENT REPLY is refused: each command has one reply, and an ID in it")
 	errDB    = refusal("ERR DB index is out of range: there is only 0")
 )
 
@@ -248,6 +249,9 @@ func client(c *conn, a args) error {
 		return c.setInfo(a)
 	case (a.is(1, "NO-EVICT") || a.is(1, "NO-TOUCH")) && a.len() == 3:
 		c.out.ok() // nothing is ever evicted or touched
+	case a.is(1, "REPLY"): // it may read no error, and take each later reply for that to another command
+		c.ending = true
+		return errReply
 	default:
 		return refusal(fmt.Sprintf("ERR unknown subcommand or wrong number of arguments for '%s'", shorten(a.text(1), maxName)))
 	}
