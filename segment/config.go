@@ -11,7 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
-// Config tunes an Allocator. The zero value of each field means its default.
+// Config tunes an Allocator. NodeID has no default; the zero value of each other field means its default.
 type Config struct {
 	// MaxWait is how long a call waits for a range if its context allows it to.
 	// Too short turns a slow load into an error, too long piles up callers while
@@ -56,8 +56,8 @@ type Config struct {
 	// behind proxies that may send a statement twice (rule G).
 	KeepUnused bool
 
-	// NodeID is the identity of the data directory, which the fence file carries.
-	// Another one makes New refuse the file.
+	// NodeID is the identity of the data directory, as datadir.Dir has it. The fence file carries it, and another one makes
+	// New refuse the file. By this name the other nodes ask this one in a repair for the numbers that it holds. Required.
 	NodeID string
 
 	// Logger receives what operators should see. Default: discard. Its handler must not block: the node
@@ -138,6 +138,8 @@ func (c Config) Validate() error {
 		}
 	}
 	switch {
+	case c.NodeID == "":
+		return leaf.BadField("node-id", c.NodeID, "must be the identity of the data directory: without it no repair of another node asks for the numbers of this one, and they could repeat")
 	case c.MaxLoads < 1 || c.MaxLoads > 1000:
 		return leaf.BadField("max-loads", c.MaxLoads, "must be 1 to 1000")
 	case c.MaxStep < 1 || c.MaxStep > MaxStep:

@@ -25,13 +25,26 @@ func TestConfigLimits(t *testing.T) {
 		"short-segment": {ShortSegment: time.Hour, LongSegment: time.Minute},
 		"recent-for":    {RecentFor: time.Millisecond},
 	} {
+		cfg.NodeID = "node-1"
 		_, err := segment.New(router, newDisk(), cfg)
 		if !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), field+"=") || !strings.Contains(err.Error(), "must be") {
 			t.Errorf("%s: error %v, want a bad request with field, value and limit", field, err)
 		}
 	}
-	if err := (segment.Config{}).WithDefaults().Validate(); err != nil {
+	if err := (segment.Config{NodeID: "node-1"}).WithDefaults().Validate(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
+	}
+}
+
+// TestIdentityIsRequired: a program that leaves the identity out would not be asked in a repair of another node, which would
+// then go on below the numbers that this one holds.
+func TestIdentityIsRequired(t *testing.T) {
+	router, err := segment.NewRouter([]segment.NamedStore{{Name: "default", Store: newStore()}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := segment.New(router, newDisk(), segment.Config{}); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "node-id=") {
+		t.Errorf("New = %v, want a bad request that names node-id", err)
 	}
 }
 

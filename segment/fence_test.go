@@ -360,6 +360,26 @@ func TestForeignFenceFile(t *testing.T) {
 	}
 }
 
+// TestFenceFileWithoutIdentity: a program that left its identity out before keeps its fence when it gives it.
+func TestFenceFileWithoutIdentity(t *testing.T) {
+	d := newDisk()
+	d.files["fence"] = []byte(seal(`{"file":"leaf-fence","version":2,"node":""}`) + seal(`[{"tag":"order","high":31}]`))
+	d.files["fence-end"] = []byte(seal(`{"file":"leaf-fence-end","version":1,"node":"","lines":1}`))
+	a, err := openDisk(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := a.Mark("order"); m.High != 31 {
+		t.Errorf("mark %+v, want the one of the file", m)
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(d.content("fence")), `"node":"node-1"`) {
+		t.Errorf("the file does not name its node: %s", d.content("fence"))
+	}
+}
+
 // TestFenceFileIsCompacted: it does not grow with the number of loads.
 func TestFenceFileIsCompacted(t *testing.T) {
 	long.Plain(t)

@@ -370,7 +370,7 @@ func TestCloseIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := segment.New(router, newDisk(), segment.Config{MaxWait: time.Minute, LoadTimeout: time.Minute})
+		a, err := segment.New(router, newDisk(), segment.Config{NodeID: "n", MaxWait: time.Minute, LoadTimeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func newShard(a *Allocator, index int, s NamedStore) *shard {
 	shard := &shard{
 		alloc: a, index: index, name: s.Name, store: s.Store,
 		calls:   bounded.Guard{Runtime: a.rt, What: fmt.Sprintf("store %q", s.Name), Limit: a.cfg.MaxLoads, Total: &a.counters.abandoned},
-		watcher: newWatcher(a, s.Store), look: make(chan struct{}), contacted: make(chan struct{}), identified: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
+		watcher: newWatcher(s.Store), look: make(chan struct{}), contacted: make(chan struct{}), identified: make(chan struct{}), disowned: make(chan struct{}), gone: map[string]bool{},
 	}
 	shard.identify = sync.OnceFunc(func() { close(shard.identified) })
 	shard.queue = queue{

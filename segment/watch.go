@@ -34,7 +34,7 @@ const (
 // watcher is this node's look at the board of one database. One goroutine at a time uses
 // what is below: the first sync, then watch, then leave.
 type watcher struct {
-	board Board // nil: the database has none, or the node has no identity
+	board Board // nil: the database has none
 
 	entered  time.Time
 	as       Member           // what was noted of this node last
@@ -50,11 +50,9 @@ type watcher struct {
 	saving   *saving          // what was heeded, on its way to the disk; nil if none is
 }
 
-func newWatcher(a *Allocator, s Store) watcher {
+func newWatcher(s Store) watcher {
 	w := watcher{answered: map[string]int64{}, told: map[string]told{}}
-	if a.cfg.NodeID != "" {
-		w.board, _ = s.(Board)
-	}
+	w.board, _ = s.(Board)
 	return w
 }
 

@@ -64,7 +64,7 @@ func startEngine(t *testing.T) *segment.Allocator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := segment.New(router, noDisk{}, segment.Config{MaxWait: maxWait, MaxLoads: loads, FixedStep: true, KeepUnused: true})
+	a, err := segment.New(router, noDisk{}, segment.Config{NodeID: "n", MaxWait: maxWait, MaxLoads: loads, FixedStep: true, KeepUnused: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func decodeEnd(content []byte, node string) (lines int64, err error) {
 	if err := readLine(head, &h); err != nil {
 		return 0, fmt.Errorf("file %s, line 1: %w", endName, err)
 	}
-	if h.File != "leaf-fence-end" || h.Version != endVersion || h.Node != node {
+	if h.File != "leaf-fence-end" || h.Version != endVersion || !belongs(h.Node, node) {
 		return 0, fmt.Errorf("file %s is a %q of version %d and node %s, should be a leaf-fence-end of version %d and node %s",
 			endName, h.File, h.Version, h.Node, endVersion, node)
 	}

@@ -165,11 +165,15 @@ func readHeader(line []byte, node string) (lines int64, err error) {
 	switch {
 	case h.File != "leaf-fence" || h.Version < 1 || h.Version > fileVersion || h.Lines < 0:
 		return 0, fmt.Errorf("is a %q of version %d, should be a leaf-fence of version %d", h.File, h.Version, fileVersion)
-	case h.Node != node:
+	case !belongs(h.Node, node):
 		return 0, fmt.Errorf("belongs to node %s, but this data directory is node %s", h.Node, node)
 	}
 	return h.Lines, nil
 }
+
+// belongs reports whether a file with the identity of has its place in the data directory of node. Programs
+// with an earlier version could leave the identity out.
+func belongs(of, node string) bool { return of == node || of == "" }
 
 func readMarks(line []byte, marks map[string]Mark) error {
 	var entries []entry

@@ -51,7 +51,7 @@ func Engine() (access leaf.Access, stop func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	engine, err := segment.New(router, dir, segment.Config{})
+	engine, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func engineServer(t *testing.T) *respd.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := segment.New(router, dir, segment.Config{})
+	engine, err := segment.New(router, dir, segment.Config{NodeID: dir.NodeID()})
 	if err != nil {
 		t.Fatal(err)
 	}
