@@ -264,8 +264,8 @@ func TestWithoutADataDirectory(t *testing.T) {
 func TestStaticRegistry(t *testing.T) {
 	s := worker.NewStatic(5)
 	c := worker.Config{Layout: snowflake.Leaf(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 0, Hi: 1024}}
-	if _, err := worker.New(s, nil, c); err != nil {
-		t.Error(err)
+	if _, err := worker.New(s, nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "disk=") {
+		t.Errorf("without a disk, and so without a memory: %v, want a bad request that names disk", err)
 	}
 	if err := errors.Join(s.Init(t.Context(), worker.Namespace{}), s.Withdraw(t.Context(), worker.Peer{})); err != nil {
 		t.Error(err)

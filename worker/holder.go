@@ -85,7 +85,8 @@ const (
 // New prepares a Holder and touches neither registry nor disk. Only a fixed number has
 // a file on disk: a restart with a leased one takes another number. A nil disk is for
 // programs without a data directory: every restart of a fixed number then starts at T.
-// Error: leaf.ErrConflict while another Holder uses the file and is not closed.
+// A Static has no T, and needs a disk. Errors: leaf.ErrBadRequest; leaf.ErrConflict while
+// another Holder uses the file and is not closed.
 func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	info := reg.Info()
 	cfg = cfg.WithDefaults()
@@ -95,6 +96,9 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	layouts, err := cfg.layouts()
 	if err != nil {
 		return nil, err
+	}
+	if disk == nil && info.Kind == Fixed && !info.Shared {
+		return nil, leaf.BadField("disk", nil, "must be given with a static worker ID, such as a datadir.Dir: nothing else remembers until when IDs were issued with it, and a process that starts again could repeat them")
 	}
 	if disk == nil || info.Kind == Leased {
 		disk = noDisk{}
