@@ -13,7 +13,8 @@ import (
 // issues: whatever its predecessor issued lies less than that in the future.
 type Static struct{ number int64 }
 
-// NewStatic returns a Static for number. Its Holder needs a Disk that outlives the process. It is for one Holder: two with one number repeat IDs.
+// NewStatic returns a Static for number. Its Holder needs a Disk that outlives the process.
+// It is for one Holder: two with one number repeat IDs.
 func NewStatic(number int64) *Static { return &Static{number: number} }
 
 var _ Registry = (*Static)(nil)

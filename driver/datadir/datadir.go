@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/internal/ownership"
 )
 
@@ -62,8 +63,11 @@ type Dir struct {
 
 // Open creates the folder if it is missing (mode 0700), locks it and reads its
 // identity. The error is a *LockedError if another process holds it. A folder that
-// every user can write, or that has a symbolic link in it, is refused.
+// every user can write, or that has a symbolic link in it, is refused, and so is an empty path.
 func Open(path string) (*Dir, error) {
+	if path == "" { // of a variable that is not set; the folder in which a program runs may be a new one at each start
+		return nil, leaf.BadField("data directory", path, "must name a folder")
+	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 )
 
@@ -165,6 +166,10 @@ func TestLeftoverOfACrashIsRemoved(t *testing.T) {
 }
 
 func TestNotAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := datadir.Open(""); !errors.Is(err, leaf.ErrBadRequest) {
+		t.Errorf("Open of an empty path = %v, want a refusal", err)
+	}
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)

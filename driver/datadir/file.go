@@ -67,7 +67,7 @@ func (d *Dir) Occupy(name string) (leave func(), err error) {
 
 // Append implements fence.Disk.
 func (d *Dir) Append(name string) (fence.AppendFile, error) {
-	if err := d.writable(); err != nil {
+	if err := d.look(); err != nil {
 		return nil, err
 	}
 	f, err := d.sys.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
@@ -93,7 +93,7 @@ func (f *appendFile) Write(b []byte) (int, error) {
 }
 
 func (f *appendFile) Sync() error {
-	if err := f.d.writable(); err != nil {
+	if err := f.d.look(); err != nil {
 		return err
 	}
 	return f.file.Sync()
@@ -103,7 +103,7 @@ func (f *appendFile) Sync() error {
 // content reaches the medium before the name points to it, and the name before
 // the caller hears of success.
 func (d *Dir) Replace(name string, content []byte) error {
-	if err := d.writable(); err != nil {
+	if err := d.look(); err != nil {
 		return err
 	}
 	tmp, err := d.sys.CreateTemp(d.path, name+tmpMark+"*") // mode 0600

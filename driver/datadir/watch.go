@@ -80,7 +80,9 @@ func (d *Dir) isWatched(name string) bool {
 // Check compares the folder, and each file that was locked or written through it, with
 // what their paths name now. It returns a *LostError if one is gone or another one, and
 // from then on the same error, whatever comes back: until the next Open nothing is
-// written. An error of another kind says that a path cannot be looked at now.
+// written. An error of another kind says that a path cannot be looked at now. Each write
+// looks, too, so an engine ends with what it has; a program that calls Check each second, as
+// leaf serve does, can end it before.
 func (d *Dir) Check() error {
 	d.mu.Lock()
 	if d.lost != nil {
@@ -150,6 +152,14 @@ func (d *Dir) standsFor(name string) []inode {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.inUse[name]
+}
+
+// look is writable of a caller that has not called Check: another process may have a folder that stands in this one's place.
+func (d *Dir) look() error {
+	if lost, ok := errors.AsType[*LostError](d.Check()); ok {
+		return lost
+	}
+	return d.writable()
 }
 
 // writable returns why nothing may be written any more, nil if it may.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/leaf-idgen/leaf/driver/datadir"
+	"github.com/leaf-idgen/leaf/segment/fence"
 )
 
 // used returns a folder in which a node runs, with the files that it keeps there.
@@ -183,6 +184,36 @@ func TestLockFileDeleted(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "in use by another process") {
 		t.Fatalf("a second process says %q, %v; want a refusal", out, err)
+	}
+}
+
+// TestLossWithoutCheck: a program that never calls Check writes nothing into the folder that stands in the place of
+// its own, and no write to a file that is gone counts as durable.
+func TestLossWithoutCheck(t *testing.T) {
+	lost := func(t *testing.T, what string, err error) {
+		t.Helper()
+		if _, ok := errors.AsType[*datadir.LostError](err); !ok {
+			t.Errorf("%s = %v, want a LostError", what, err)
+		}
+	}
+	for what, write := range map[string]func(*datadir.Dir, fence.AppendFile) error{
+		"Replace": func(d *datadir.Dir, _ fence.AppendFile) error { return d.Replace("worker.json", nil) },
+		"Append":  func(d *datadir.Dir, _ fence.AppendFile) error { _, err := d.Append("fence"); return err },
+		"Sync":    func(_ *datadir.Dir, f fence.AppendFile) error { return f.Sync() },
+	} {
+		d, path := used(t)
+		f, err := d.Append("fence")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := errors.Join(os.Rename(path, path+"-away"), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		lost(t, what, write(d, f))
+		if entries, err := os.ReadDir(path); err != nil || len(entries) > 0 {
+			t.Errorf("%s: the other folder has %v, %v", what, entries, err)
+		}
 	}
 }
 
