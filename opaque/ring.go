@@ -45,7 +45,8 @@ type Ring struct {
 	Used int
 }
 
-// NewRing returns a ring with one random key.
+// NewRing returns a ring with one random key, for a new file: see [Ring.Text]. A program that makes a ring at each start cannot
+// read the opaque IDs of earlier ones, and makes some of them again for other IDs.
 func NewRing(bits, versionBits int) (*Ring, error) {
 	r := &Ring{Bits: bits, VersionBits: versionBits, Keys: map[int][]byte{0: newSecret()}}
 	return r, r.Validate()

@@ -119,9 +119,9 @@ func (a *Allocator) fenceConfig() fence.Config {
 }
 
 // Start makes first contact with every database, one attempt each, and begins to
-// follow them. It returns permanent errors only (ErrSchema, ErrRule, *ClusterError, leaf.ErrConflict), after which
-// the Allocator must be closed; a database that cannot be reached is tried again
-// in the background, and until then its tags answer leaf.ErrNotReady. A second call is
+// follow them. It returns permanent errors only (ErrSchema, ErrRule, *ClusterError, leaf.ErrConflict), and that of a
+// ctx that ends before the first contact; after an error the Allocator must be closed. A database that cannot be
+// reached is tried again in the background, and until then its tags answer leaf.ErrNotReady. A second call is
 // leaf.ErrConflict.
 func (a *Allocator) Start(ctx context.Context) error {
 	if a.began.Swap(true) {

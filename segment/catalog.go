@@ -19,7 +19,9 @@ type Catalog interface {
 	// that the database cannot tell from it), or if NewRow.CheckStart refuses what the
 	// board knows of the tag, leaf.ErrBadRequest if a value is outside its limits,
 	// ErrSchema if options are given and leaf_tag_option is missing. A database without
-	// a board knows nothing of a tag.
+	// a board knows nothing of a tag. Create asks no node: a row that is not there may have been
+	// lost, and a program that makes it again at its start repeats the IDs of other programs. Make
+	// the rows of a database that others use once, with leaf tag create.
 	Create(ctx context.Context, row NewRow) error
 
 	// Update changes the fields that are not nil, in one transaction. Errors: that of

@@ -10,7 +10,9 @@ import (
 	"github.com/leaf-idgen/leaf"
 )
 
-// NamedStore is a database with its name in the tag-to-database rule.
+// NamedStore is a database with its name in the tag-to-database rule. A Store that wraps one of a driver, such as to measure
+// it, must have the methods of Board, too, if that has them: without them no repair of another node asks this one, and what
+// it holds may be issued twice.
 type NamedStore struct {
 	Name  string
 	Store Store

@@ -104,9 +104,12 @@ func (r *Records) Info() worker.Info {
 }
 
 // Prepare creates the file and the tables of an embedded database, as Bind does, and
-// reports whether this process has made the file. If so, no node can have used a
-// number of it: the caller may declare the namespace new (worker.Registry.Init)
-// before the first claim, which then need not wait. With a server it does nothing.
+// reports whether this process has made the file. If so, and if the file is in a data
+// directory that this process has locked and no process has used before, no node can have
+// used a number of it: the caller may declare the namespace new (worker.Registry.Init)
+// before the first claim, which then need not wait. Elsewhere a file that is made may have
+// been deleted while a process runs that has a number of it, and the claim must wait. With a
+// server Prepare does nothing.
 func (r *Records) Prepare(ctx context.Context) (created bool, err error) {
 	defer r.done(ctx, time.Now(), &err, "prepare the registry")
 	if !r.store.dialect.embedded {
