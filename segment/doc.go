@@ -64,4 +64,8 @@
 // see those of nodes that never used it, such as Java nodes. It does not notice a
 // copied data directory (rule L). It does not promise order between
 // nodes, nor that every number of a range is used.
+//
+// It does not remember over a restart which cluster its databases are of. A program
+// that keeps sqldb.Store.ClusterID, and gives it to Expect at the next start, is refused by the
+// database of another cluster, as leaf serve is; else its ranges are that cluster's from then on.
 package segment

@@ -37,5 +37,7 @@
 // wrong (rule L). It cannot see that a registry was set back to a backup, where T is too
 // low: the administrator who restores it deletes the namespace with it, and the numbers
 // wait as after a wipe. An old copy of the node's file is noticed only if the registry
-// answers and the owner had renewed since. It sets no clock.
+// answers and the owner had renewed since. It sets no clock. It does not remember which registry
+// it had a leased number from: a second one gives the same numbers, so all processes stop before
+// the first of them takes its number from another registry.
 package worker

@@ -81,7 +81,8 @@ type Registry interface {
 	// first claimer need not wait. It does nothing if the namespace exists with the
 	// same name and fingerprint, or if there is none and there are records: a registry that
 	// was used has lost it, or an administrator has deleted it so that all numbers wait.
-	// Error: ErrForeign, ErrSchema.
+	// A program that calls it at each start repeats IDs where the registry was wiped, as with
+	// Config.Fresh: leave it to leaf worker init. Error: ErrForeign, ErrSchema.
 	Init(ctx context.Context, ns Namespace) error
 
 	// Claim takes a number for req.Nonce in one atomic operation. It may be repeated
