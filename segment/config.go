@@ -58,6 +58,9 @@ type Config struct {
 
 	// NodeID is the identity of the data directory, as datadir.Dir has it. The fence file carries it, and another one makes
 	// New refuse the file. By this name the other nodes ask this one in a repair for the numbers that it holds. Required.
+	//
+	// A name that outlives the directory, such as a host's, must not be used: where the directory is lost, the node with the
+	// new one would answer in place of the lost one, whose numbers it does not know, and a repair would go on below them.
 	NodeID string
 
 	// Logger receives what operators should see. Default: discard. Its handler must not block: the node
