@@ -4,7 +4,7 @@
 //	go run ./examples/embedded                                        # SQLite in ./embedded-data
 //	go run ./examples/embedded mysql://user:password@host:3306/leaf   # a database that has the tag order
 //
-// In a database, make the table and the tag once, with leaf schema apply and leaf tag create order.
+// In a database, make the table and the tag once: leaf schema apply --store URL, and leaf tag create order --store URL.
 package main
 
 import (
