@@ -125,13 +125,24 @@ func TestRegistryTakesThePlaceOfAnother(t *testing.T) {
 }
 
 // TestRegistryAfterAClockThatWasAheadAsTheTextSays: the clock of a node was an hour ahead, and was set right. Soon after that, all
-// nodes are stopped and started with another registry, as docs/SNOWFLAKE.md says, and no ID repeats.
+// nodes are stopped and started with another registry, as a document says, and no ID repeats.
 func TestRegistryAfterAClockThatWasAheadAsTheTextSays(t *testing.T) {
-	document, err := os.ReadFile("../docs/SNOWFLAKE.md")
+	t.Run("registry", func(t *testing.T) {
+		registryAfterAClockThatWasAhead(t, "SNOWFLAKE.md", "the latest time that `leaf worker list` shows under ISSUES BELOW", func(bound time.Duration) time.Duration { return bound })
+	})
+	t.Run("ZooKeeper", func(t *testing.T) {
+		says := "If the clock of a machine has been off by more than ten minutes, wait for as long: the new ZooKeeper does not know which times were issued."
+		registryAfterAClockThatWasAhead(t, "MIGRATION.md", says, func(time.Duration) time.Duration { return time.Hour })
+	})
+}
+
+// registryAfterAClockThatWasAhead waits for what the document says, if it does. left is how far ahead the T of the old registry lies.
+func registryAfterAClockThatWasAhead(t *testing.T, document, says string, wait func(left time.Duration) time.Duration) {
+	page, err := os.ReadFile("../docs/" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(strings.Fields(string(document)), " ")
+	text := strings.Join(strings.Fields(string(page)), " ")
 	run(t, worker.Leased, func(w *world) {
 		change := func(c *worker.Config) { c.Numbers.Hi, c.Fresh = 1, false }
 		a := w.node("a", change)
@@ -145,8 +156,8 @@ func TestRegistryAfterAClockThatWasAheadAsTheTextSays(t *testing.T) {
 		time.Sleep(time.Minute)
 		a.stop()
 		time.Sleep(a.cfg.Horizon)
-		if strings.Contains(text, "the latest time that `leaf worker list` shows under ISSUES BELOW") {
-			time.Sleep(time.UnixMilli(w.records.record(0).Bound).Sub(a.clock.Now()))
+		if strings.Contains(text, says) {
+			time.Sleep(wait(time.UnixMilli(w.records.record(0).Bound).Sub(a.clock.Now())))
 		}
 		w.records = newRecords(worker.Leased)
 		b := w.node("b", change)

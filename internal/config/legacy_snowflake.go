@@ -142,7 +142,7 @@ func (t *translator) zooKeeper(at, kind string) {
 	}
 	if kind == RegistryZooKeeper && !isPathName(name.value) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have. " + theirName +
-			"Else stop all of these, set snowflake.name to one new name on all nodes, do not run leaf worker init, and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
+			"Else stop all of these, set snowflake.name to one new name on all nodes, do not run leaf worker init, start the nodes when the longest horizon has passed, or later after a clock was ahead (docs/SNOWFLAKE.md#operating), and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
 		return
 	}
 	t.set("snowflake.name", t.at(name), name.value)
