@@ -150,7 +150,7 @@ func vanishedAlarm(name string, missing, known, kept int) leaf.Alarm {
 	return leaf.Alarm{
 		Code: leaf.AlarmVanished, Subject: name,
 		Text: fmt.Sprintf("the list of tags of store %q lacks %d of %d tags; this node serves %d of them until their ranges in memory are used up", name, missing, known, kept),
-		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back into the database, with max_id " + withoutRanges + " and with the step that it had, then " + askAllNodes + ". Rows of a sequence that were put back need --all",
+		Do:   "find out who deleted rows of leaf_alloc; if it was on purpose, the alarm ends when the ranges are used up and the list has a row again, or with this node's next start; if it was a mistake, put each row back into the database, with max_id " + withoutRanges + " and with the step that it had (in etcd also its options: docs/OPERATIONS.md), then " + askAllNodes + ". Rows of a sequence that were put back need --all",
 	}
 }
 

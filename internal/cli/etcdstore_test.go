@@ -1,9 +1,14 @@
 package cli_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
@@ -66,4 +71,47 @@ func TestCommandsInEtcd(t *testing.T) {
 		step{"audit" + at, "token revoke"},
 		step{"tag delete order --yes" + at, "deleted order"},
 	)
+}
+
+// TestRowInEtcdAsTheDocumentSays corrects the row of a tag in strict order with the command of docs/OPERATIONS.md, and repairs it: no
+// ID repeats, and the tag is in strict order as before.
+func TestRowInEtcdAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := regexp.MustCompile("`etcdctl put (\\S+) '(.+)'`").FindStringSubmatch(string(page))
+	if put == nil {
+		t.Fatal("docs/OPERATIONS.md does not say how a row in etcd is corrected")
+	}
+	ns := server.Etcd(t)
+	raw, err := clientv3.New(clientv3.Config{Endpoints: ns.Servers, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = raw.Close() })
+	name := strings.Trim(ns.Root, "/")
+	args := []string{"--store", "etcd://" + strings.Join(ns.Servers, ",") + "/" + name, "--no-snowflake-enable"}
+	leafOK(t, "tag", "create", "leaf-segment-test", "--step", "2000", "--order", "strict", "--data-dir", dataDir(t), args[0], args[1])
+	a, b := serve(t, dataDir(t), args...), serve(t, dataDir(t), args...)
+	seen := distinct{}
+	for _, node := range []*process{a, b} {
+		node.awaitReady(t)
+		seen.add(t, node.ids(t, 500))
+	}
+	key := strings.NewReplacer("NAME", name, "TAG", "leaf-segment-test").Replace(put[1])
+	if was, err := raw.Get(t.Context(), key); err != nil || len(was.Kvs) != 1 {
+		t.Fatalf("%s is no row: %v", key, err)
+	}
+	if _, err := raw.Put(t.Context(), key, put[2]); err != nil {
+		t.Fatal(err)
+	}
+	leafOK(t, "tag", "repair", "leaf-segment-test", "--data-dir", b.dir)
+	for _, node := range []*process{a, b} {
+		seen.add(t, node.ids(t, 500))
+	}
+	if shown := leafOK(t, "tag", "show", "leaf-segment-test", "--data-dir", a.dir); !regexp.MustCompile(`order +strict`).MatchString(shown) {
+		t.Errorf("the tag was in strict order; now: %s", shown)
+	}
 }
