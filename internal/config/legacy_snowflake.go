@@ -131,8 +131,9 @@ func (t *translator) zooKeeper(at, kind string) {
 	t.set("snowflake.registry-address", t.at(p), servers...)
 	if kind == RegistryZooKeeper && name.value != t.javaName { // beside Java servers, or after them
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
-			theirName+"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name on all of them, leave the file as it is, and start them when the longest horizon has passed, or later after a clock was ahead (docs/SNOWFLAKE.md#operating). "+
-			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM)", t.javaName)}
+			theirName+"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name on all of them, and leave the file as it is. "+
+			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM). "+
+			"In both cases start the nodes when the longest horizon has passed since the last stop, or later after a clock was ahead (docs/SNOWFLAKE.md#operating)", t.javaName)}
 		return
 	}
 	if kind == RegistryZooKeeper && placeholder.MatchString(name.value) {
