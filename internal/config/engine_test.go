@@ -14,7 +14,7 @@ import (
 // leaf serve has, which are written down in the tags of Config and in segment.Config.
 func TestEngineAgrees(t *testing.T) {
 	t.Parallel()
-	key, engine := config.Default(), segment.Config{}.WithDefaults()
+	key, engine := config.Default(), segment.Config{NodeID: "node"}.WithDefaults()
 	s := &key.Segment
 	for name, pair := range map[string][2]time.Duration{
 		"max-wait":      {s.MaxWait, engine.MaxWait},
