@@ -216,8 +216,9 @@ func (t *takingOver) ask(ctx context.Context, tags []string) error {
 func (t *takingOver) heed(row *takeover.Row, c takeover.Comparison, p segment.RepairPlan) error {
 	goesOn, lowest := t.options().GoesOn(), c.End+c.Left // of the row that is there
 	var silent []string
-	other := false
+	other, highest := false, int64(0)
 	note := func(end int64, equal bool) {
+		highest = max(highest, end)
 		other = other || end > 0 && (!row.Exists || end < lowest || equal && end == lowest)
 	}
 	for _, end := range []int64{p.Posted, p.Deleted, p.ClusterFence} {
@@ -238,6 +239,9 @@ func (t *takingOver) heed(row *takeover.Row, c takeover.Comparison, p segment.Re
 			endedNode, leaf.ErrNotReady, c.Tag, strings.Join(silent, ", "))
 	case other:
 		row.Deleted, row.Lowest, row.Unknown = true, 0, unlogged
+		if len(silent) == 0 { // else leaf tag create says what start is safe
+			row.Ended = highest
+		}
 	case t.Apply:
 		t.untold = withNew(t.untold, silent...)
 	}

@@ -26,6 +26,7 @@ type Row struct {
 	// [Lowest]. Deleted says that the tag has had a row before this one: nodes may still hold IDs of it.
 	Lowest  int64
 	Deleted bool
+	Ended   int64 // without a row: where the tag's numbers end, as all nodes and databases say; 0 if that is not known
 
 	Issued  []leaf.Range // the numbers that can have been handed out, see [Issued]
 	Unknown string       // why Issued is not known, "" if it is

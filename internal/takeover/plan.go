@@ -79,7 +79,7 @@ func NewPlan(tag string, row Row, counters []Counter, o Options) Plan {
 	p.Step = cmp.Or(o.Step, min(step, segment.MaxStep), DefaultStep)
 	switch {
 	case !row.Exists:
-		p.Action, p.First, p.Drop = Create, first, row.Deleted && row.Lowest < first
+		p.Action, p.First, p.Drop = Create, max(first, row.Ended), row.Deleted && row.Lowest < first
 	case row.MaxID < below:
 		p.Action, p.First, p.Drop = Raise, first, true
 	case row.Lowest < below: // also where a command that raised it was interrupted

@@ -51,6 +51,8 @@ func TestPlan(t *testing.T) {
 		{"deleted", takeover.Row{Deleted: true, Lowest: 99}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"deleted, above", takeover.Row{Deleted: true, Lowest: 100}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"no log, and the other service goes on", takeover.Row{Unknown: "why"}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Refuse, 0, 0},
+		{"deleted, and nodes know numbers above", takeover.Row{Deleted: true, Unknown: "why", Ended: 500}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50, Stopped: true}, takeover.Create, 500, 1000},
+		{"deleted, and nodes know numbers below", takeover.Row{Deleted: true, Unknown: "why", Ended: 50}, one(takeover.Counter{End: 100}), takeover.Options{}, takeover.Create, 100, 1000},
 		{"no log, and the other service is stopped", takeover.Row{Unknown: "why"}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50, Stopped: true}, takeover.Create, 150, 1000},
 		{"deleted, above, and the other service goes on", takeover.Row{Deleted: true, Lowest: 100}, one(takeover.Counter{End: 100}), takeover.Options{Gap: 50}, takeover.Refuse, 0, 0},
 		{"behind its own rows in the table", began(100, 200), one(takeover.Counter{End: 90, Filled: 201}), takeover.Options{}, takeover.Raise, 201, 1000},
