@@ -198,7 +198,7 @@ func (h *Holder) waits(s *session, left time.Duration) {
 	case left > h.cfg.Margin && s.claim.Load().Bound <= s.from:
 		reason = fmt.Errorf("%w. That is so when the registry is new, was wiped or lost records, and when the last owner of the number was cut off or had a clock that was ahead. Only before the first node of a cluster that has issued no ID starts, run leaf worker init with the settings of that node, and never where Java servers have issued IDs", reason)
 	}
-	if left > h.cfg.quiet(h.info) {
+	if left > h.cfg.quiet(h.info)+h.cfg.Layout.Unit { // the floor is rounded up to a unit
 		reason = fmt.Errorf("%w: %w; the clock of this node is behind, or that of the last owner was ahead", leaf.ErrClock, reason)
 		h.cfg.Alarms.Raise(leaf.Alarm{
 			Code: leaf.AlarmClock, Subject: clockSubject, Text: reason.Error(),

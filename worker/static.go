@@ -26,13 +26,13 @@ func (s *Static) Info() Info { return Info{Name: "static", Kind: Fixed} }
 func (s *Static) Init(context.Context, Namespace) error { return nil }
 
 // Claim implements Registry. Without a previous claim the number may be used from
-// req.QuietNew on. After one of another number it is refused: where nodes are renumbered one
+// req.QuietNow on. After one of another number it is refused: where nodes are renumbered one
 // after the other, the node that had the number still runs, and no wait is long enough.
 func (s *Static) Claim(_ context.Context, req Request) (Record, error) {
 	if !inRange(req.Numbers, s.number) {
 		return Record{}, leaf.BadField("worker-id", s.number, fmt.Sprintf("must be %d to %d", req.Numbers.Lo, req.Numbers.Hi-1))
 	}
-	floor := req.QuietNew()
+	floor := req.QuietNow()
 	if p := req.Previous; p != nil {
 		if p.Number != s.number {
 			return Record{}, fmt.Errorf("%w: this node had the static worker ID %d until now, as %s in its data directory says, and the configuration gives it %d. "+
