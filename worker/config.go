@@ -63,8 +63,9 @@ type Config struct {
 
 	// Fresh says that this very start created the registry, so that no node can have
 	// used a number before. It counts until the first claim has succeeded, and never for
-	// records that are found to be gone: another node may have been faster, nor for a Static. A program
-	// that sets it at each start gives numbers that are in use once more, where the registry was wiped.
+	// records that are found to be gone: another node may have been faster. It does not count for a
+	// Static, which no start creates. A program that sets it at each start gives numbers that are in
+	// use once more, where the registry was wiped.
 	Fresh bool
 
 	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s.
