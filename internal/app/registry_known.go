@@ -66,6 +66,7 @@ type knownRegistry struct {
 	id     string    // "": not known yet
 	moved  string    // the ID that an outside registry without one gets in place of id, which is the cluster's; "": id itself
 	looked time.Time // when the ID was last read
+	from   int64     // when the number of the last claim can be used; a renewal moves its Floor on
 }
 
 // lookAgain is how often a node that holds a number looks for an ID that it does not know. It may have no right to it, and a
@@ -244,7 +245,10 @@ func (k *knownRegistry) Claim(ctx context.Context, req worker.Request) (worker.R
 	}
 	own, err := k.Registry.Claim(ctx, req)
 	if err = k.other(err); err == nil {
-		err = k.compare(ctx, newID(own, time.Now()))
+		k.mu.Lock()
+		k.from = own.Floor
+		k.mu.Unlock()
+		err = k.compare(ctx, k.newID(time.Now()))
 	}
 	return own, err
 }
@@ -259,7 +263,7 @@ func (k *knownRegistry) Renew(ctx context.Context, own worker.Record, bound int6
 	switch {
 	case errors.Is(err, worker.ErrLost):
 	case err == nil && k.isDue():
-		made = newID(own, time.Now())
+		made = k.newID(time.Now())
 	default:
 		return renewed, k.other(err)
 	}
@@ -275,8 +279,10 @@ func (k *knownRegistry) Renew(ctx context.Context, own worker.Record, bound int6
 
 // newID is an ID for a registry without one, "" if this node must not make it: the registry may have been wiped, and the nodes
 // that know its ID write it back before a number can be used.
-func newID(own worker.Record, now time.Time) string {
-	if own.Floor > now.UnixMilli() {
+func (k *knownRegistry) newID(now time.Time) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.from > now.UnixMilli() {
 		return ""
 	}
 	return segment.NewClusterID()
