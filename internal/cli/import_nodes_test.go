@@ -207,6 +207,37 @@ func TestImportOfARowMadeAgainAsTheTextSays(t *testing.T) {
 	}
 }
 
+// TestImportOfARowMadeAgainAsTheDocumentSays: a node has taken a range of the row that was made again, beside what it holds of the
+// earlier one, which no answer shows. docs/MIGRATION.md says what to type.
+func TestImportOfARowMadeAgainAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), "made again since, run `leaf tag repair TAG` when the command has ended") {
+		t.Fatal("docs/MIGRATION.md does not say what to do about a row that was made again")
+	}
+	d := server.Postgres(t)
+	db, peers := cosid.start(t, d, 1)
+	w := newSwitched(t, cosid, d, d)
+	node := serve(t, w.dir, "--store", w.store)
+	execute(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('leaf-segment-test', 1, 5000)")
+	node.ids(t, 1)
+	execute(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'")
+	seen := peers[0].takes(t, 4900)
+	leafOK(t, "tag", "create", "leaf-segment-test", "--start", "5001", "--data-dir", w.dir)
+	for maxID := int64(0); maxID <= 5001; { // a load ahead of need
+		node.ids(t, 1)
+		if err := db.QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&maxID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(t, 0, "import", node, "--stopped", "--wait", "10ms", "--apply")
+	leafOK(t, "tag", "repair", "leaf-segment-test", "--data-dir", w.dir)
+	apart(t, seen, node)
+}
+
 // TestImportOfATagOfWhichNoLogTells: the tag was used before the import, its row is gone, and neither the audit log nor the command,
 // which no node carries out, knows of it. Nodes drop what they hold of it all the same, also one that does not answer at first.
 func TestImportOfATagOfWhichNoLogTells(t *testing.T) {
