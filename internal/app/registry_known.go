@@ -65,7 +65,7 @@ type knownRegistry struct {
 	mu     sync.Mutex
 	id     string    // "": not known yet
 	moved  string    // the ID that an outside registry without one gets in place of id, which is the cluster's; "": id itself
-	looked time.Time // when the ID was last read
+	looked time.Time // when a claim or a renewal last looked for an ID: only these make one
 	from   int64     // when the number of the last claim can be used; a renewal moves its Floor on
 }
 
@@ -246,7 +246,7 @@ func (k *knownRegistry) Claim(ctx context.Context, req worker.Request) (worker.R
 	own, err := k.Registry.Claim(ctx, req)
 	if err = k.other(err); err == nil {
 		k.mu.Lock()
-		k.from = own.Floor
+		k.from, k.looked = own.Floor, time.Now()
 		k.mu.Unlock()
 		err = k.compare(ctx, k.newID(time.Now()))
 	}
@@ -291,7 +291,11 @@ func (k *knownRegistry) newID(now time.Time) string {
 func (k *knownRegistry) isDue() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.id != "" || time.Since(k.looked) >= lookAgain
+	if k.id == "" && time.Since(k.looked) < lookAgain {
+		return false
+	}
+	k.looked = time.Now()
+	return true
 }
 
 // compare returns an error if another registry answers. made is the ID for one that has none, if this node knows none either.
@@ -327,7 +331,7 @@ func (k *knownRegistry) compare(ctx context.Context, made string) error {
 		}
 	}
 	k.mu.Lock()
-	k.id, k.looked = found, time.Now()
+	k.id = found
 	k.mu.Unlock()
 	if kept && (known == "" || moved != "") {
 		k.expect(found)

@@ -225,6 +225,9 @@ func TestRegistryKeepsItsID(t *testing.T) {
 			t.Fatalf("renewed while the numbers wait: %v, ID %q", err, r.id)
 		}
 		time.Sleep(5 * time.Minute)
+		if err := peers(); err != nil || r.id != "" { // which the node asks for every minute, too
+			t.Fatalf("the peers: %v, ID %q", err, r.id)
+		}
 		if err := renew(own); err != nil || r.id == "" {
 			t.Fatalf("renewed when the numbers can be used: %v, ID %q", err, r.id)
 		}
