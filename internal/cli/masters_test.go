@@ -129,8 +129,9 @@ func TestMastersWords(t *testing.T) {
 	if out := leafOK(t, with("tag", "create", "order", "--json")...); !strings.Contains(out, `"store": "a,b"`) && !strings.Contains(out, `"store":"a,b"`) {
 		t.Errorf("create says:\n%s", out)
 	}
-	if got := strings.Fields(leafOK(t, with("next", "order", "-n", "3")...)); strings.Join(got, " ") != "1 2 3" {
-		t.Errorf("the first IDs are %v", got)
+	got := strings.Join(strings.Fields(leafOK(t, with("next", "order", "-n", "3")...)), " ")
+	if got != "1 2 3" && got != "1000 1001 1002" { // those of the second database, where the first one answers late
+		t.Errorf("the first IDs are %s", got)
 	}
 	for _, tt := range []struct{ want, words string }{
 		{`lives in several databases; name one of its rows: (order~1of2~1000, order~2of2~1000)`, "tag show order"},

@@ -1,0 +1,102 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leaf-idgen/leaf/internal/test/server"
+)
+
+// TestGoBackOfALatchedTag types what docs/MIGRATION.md says about the way back, before and after the
+// stop of the nodes, where the database has lost commits. The number for the other service lies above
+// every ID that was issued.
+func TestGoBackOfALatchedTag(t *testing.T) {
+	t.Parallel()
+	r := newRestoredTable(t)
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "**Go back.**")
+	section, _, _ = strings.Cut(section, "\n\n")
+	runs, stopped, ok := strings.Cut(strings.Join(strings.Fields(section), " "), "top the nodes cleanly")
+	if !ok {
+		t.Fatalf("docs/MIGRATION.md does not say when to stop the nodes:\n%s", section)
+	}
+	typed := func(text string, at ...string) (last string) { // what shows max_id
+		for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
+			if words := strings.Fields(strings.ReplaceAll(span[1], "TAG", "leaf-segment-test")); words[0] == "leaf" {
+				if out := leafOK(t, append(append(words[1:], "--json", "--data-dir", r.nodes[0].dir), at...)...); strings.Contains(out, "max_id") {
+					last = out
+				}
+			}
+		}
+		return last
+	}
+	typed(runs)
+	for _, p := range r.nodes {
+		p.end(t, syscall.SIGTERM)
+	}
+	var tag struct {
+		MaxID int64 `json:"max_id,string"`
+	}
+	if shown := typed(stopped, r.args[:2]...); json.Unmarshal([]byte(shown), &tag) != nil || tag.MaxID <= r.highest {
+		t.Errorf("the other service would go on from %d, and %d was issued; the last command shows: %s", tag.MaxID, r.highest, shown)
+	}
+}
+
+// TestGoBackBesideAServiceThatRuns takes the steps of the way back, in the order of docs/MIGRATION.md, where the other service was
+// left running, and asks for numbers before each step.
+func TestGoBackBesideAServiceThatRuns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "**Go back.**")
+	section, _, _ = strings.Cut(strings.Join(strings.Fields(section), " "), " | service | ")
+	d := server.MariaDB(t)
+	db, peers := cosid.start(t, d, 1)
+	store := server.MariaDB(t)
+	w := newSwitched(t, cosid, store, d)
+	node := serve(t, w.dir, "--store", w.store)
+	seen := distinct{}
+	seen.add(t, peers[0].takes(t, 50))
+	plan := w.plan(t, 0, node, "--gap", "500", "--wait", "10ms", "--apply")
+	execute(t, db, plan.Stop[0])
+	seen.add(t, node.ids(t, 700))
+	type step struct {
+		says string
+		run  func()
+	}
+	steps := []step{
+		{"top the nodes cleanly", func() { node.end(t, syscall.SIGTERM) }},
+		{"top the other service", func() { peers = nil }},
+		{"rop the constraint", func() { dropChecks(t, db) }},
+		{"ove the other service above Leaf", func() {
+			var maxID int64
+			if err := store.Open(t).QueryRowContext(t.Context(), "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'leaf-segment-test'").Scan(&maxID); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, db, fmt.Sprintf(cosid.back, maxID))
+		}},
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return strings.Index(section, a.says) - strings.Index(section, b.says) })
+	for _, s := range steps {
+		if !strings.Contains(section, s.says) {
+			t.Errorf("docs/MIGRATION.md does not say %q", s.says)
+			continue
+		}
+		for _, p := range peers { // up to where the statement stops it
+			ids, _ := p.take(t.Context(), 1000)
+			seen.add(t, ids)
+		}
+		s.run()
+	}
+	seen.add(t, cosid.open(db).takes(t, 150))
+}
