@@ -324,6 +324,7 @@ func dropBelow(ctx context.Context, b manage.Backend, tag string, first int64) (
 	return r, fmt.Errorf("%w: max_id went back to %d, because nodes that stop return unused IDs: repeat the command when no node is stopped", leaf.ErrConflict, r.Plan.Row)
 }
 
+// endedNode is what an administrator knows of a node that does not answer and may have ended.
 const endedNode = "A node that has ended issues nothing, and is named for 24 hours if it could not tell the database so"
 
 // told is the error if a node may still issue IDs from before: under a cluster fence a repair does not wait for nodes that do

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/leaf-idgen/leaf/internal/takeover"
@@ -48,16 +47,11 @@ func TestImportOfARowThatIsGone(t *testing.T) {
 			}
 			args := []string{"--stopped", "--wait", "10ms", "--apply"}
 			if tt.below { // a node that does not say up to where may know higher numbers
-				signal := func(s syscall.Signal) {
-					if err := b.cmd.Process.Signal(s); err != nil {
-						t.Fatal(err)
+				b.standsStill(t, func() {
+					if text := w.run(t, 5, "import", a, args...); !strings.Contains(text, "not every node can be asked") {
+						t.Errorf("beside a node that stands still the import says:\n%s", text)
 					}
-				}
-				signal(syscall.SIGSTOP)
-				if text := w.run(t, 5, "import", a, args...); !strings.Contains(text, "not every node can be asked") {
-					t.Errorf("beside a node that stands still the import says:\n%s", text)
-				}
-				signal(syscall.SIGCONT)
+				})
 			}
 			if plan := w.plan(t, 1, a, args...); plan.Action != want || plan.Verdict != takeover.Unknown {
 				t.Errorf("got the plan %+v, want %s, and that it does not know what both handed out", plan, want)
@@ -167,17 +161,12 @@ func TestImportOfATagOfWhichNoLogTells(t *testing.T) {
 				execute(t, db, "DELETE FROM leaf_audit")
 			}
 			seen := peers[0].takes(t, 20_000) // past all that the nodes hold
-			signal := func(s syscall.Signal) {
-				if err := a.cmd.Process.Signal(s); err != nil {
-					t.Fatal(err)
-				}
-			}
 			args := []string{"--stopped", "--wait", "10ms", "--apply"}
-			signal(syscall.SIGSTOP)
-			if text := w.run(t, 4, "import", nil, args...); !strings.Contains(text, "answer") {
-				t.Errorf("beside a node that stands still the import says:\n%s", text)
-			}
-			signal(syscall.SIGCONT)
+			a.standsStill(t, func() {
+				if text := w.run(t, 4, "import", nil, args...); !strings.Contains(text, "answer") {
+					t.Errorf("beside a node that stands still the import says:\n%s", text)
+				}
+			})
 			if plan := w.plan(t, 1, nil, args...); plan.Verdict != takeover.Unknown {
 				t.Errorf("got the plan %+v, want that it does not know what both handed out", plan)
 			}
@@ -256,16 +245,11 @@ func TestImportBesideWhereNodesCannotBeAsked(t *testing.T) {
 	node := serve(t, dataDir(t), "--store", w.store)
 	leafOK(t, "tag", "create", "another", "--data-dir", node.dir) // the node is listed once it answers
 	gap := []string{"--gap", "500", "--wait", "10ms", "--apply"}
-	signal := func(s syscall.Signal) {
-		if err := node.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
+	node.standsStill(t, func() {
+		if out := w.run(t, 4, "import", nil, gap...); !strings.Contains(out, "Repeat the command when they answer; or stop the other service") {
+			t.Errorf("beside a node that stands still: %s", out)
 		}
-	}
-	signal(syscall.SIGSTOP)
-	if out := w.run(t, 4, "import", nil, gap...); !strings.Contains(out, "Repeat the command when they answer; or stop the other service") {
-		t.Errorf("beside a node that stands still: %s", out)
-	}
-	signal(syscall.SIGCONT)
+	})
 	w.plan(t, 0, nil, gap...)
 	for _, statement := range []string{"DELETE FROM leaf_alloc", "DROP TABLE leaf_audit"} {
 		execute(t, db, statement)

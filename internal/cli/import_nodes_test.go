@@ -140,16 +140,11 @@ func TestOtherNumberingAsTheDocumentSays(t *testing.T) {
 	a.ids(t, 1)
 	b.ids(t, 1)
 	repair := append(strings.Fields(strings.ReplaceAll(commands[1], "order", "leaf-segment-test")), "--data-dir", a.dir)
-	signal := func(s syscall.Signal) {
-		if err := b.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
+	b.standsStill(t, func() {
+		if out := leafOK(t, repair...); !strings.Contains(out, "not told") {
+			t.Errorf("beside a node that stands still: %s", out)
 		}
-	}
-	signal(syscall.SIGSTOP)
-	if out := leafOK(t, repair...); !strings.Contains(out, "not told") {
-		t.Errorf("beside a node that stands still: %s", out)
-	}
-	signal(syscall.SIGCONT)
+	})
 	if out := leafOK(t, repair...); strings.Contains(out, "not told") {
 		t.Errorf("once the node answers: %s", out)
 	}
@@ -170,17 +165,12 @@ func TestImportBesideANodeThatDoesNotAnswer(t *testing.T) {
 	b.ids(t, 1)
 	awaitFenceOnTheBoard(t, w.store, 2)
 	seen := append(peers[0].takes(t, 20_000), peers[0].held...) // past all that both nodes hold
-	signal := func(s syscall.Signal) {
-		if err := b.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
 	args := []string{"--stopped", "--wait", "10ms", "--apply"}
-	if text := w.run(t, 4, "import", a, args...); !strings.Contains(text, "these nodes do not answer: ") {
-		t.Errorf("beside a node that stands still the import says:\n%s", text)
-	}
-	signal(syscall.SIGCONT)
+	b.standsStill(t, func() {
+		if text := w.run(t, 4, "import", a, args...); !strings.Contains(text, "these nodes do not answer: ") {
+			t.Errorf("beside a node that stands still the import says:\n%s", text)
+		}
+	})
 	if plan := w.plan(t, 1, a, args...); plan.Action != takeover.Raise {
 		t.Errorf("got the plan %+v, want that it repairs the tag once more", plan)
 	}

@@ -135,6 +135,19 @@ func (p *process) hangup(t *testing.T, text string) {
 	p.awaitTimes(t, text, before+1)
 }
 
+// standsStill calls f while the process answers nothing.
+func (p *process) standsStill(t *testing.T, f func()) {
+	t.Helper()
+	err := p.cmd.Process.Signal(syscall.SIGSTOP)
+	if err == nil {
+		f()
+		err = p.cmd.Process.Signal(syscall.SIGCONT)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // ids takes n IDs of the demo tag over HTTP. On a busy machine a range, or the limits, come too late for one request.
 func (p *process) ids(t *testing.T, n int) []int64 {
 	t.Helper()
