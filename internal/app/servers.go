@@ -14,6 +14,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/meter"
 	"github.com/leaf-idgen/leaf/internal/server/admin"
 	"github.com/leaf-idgen/leaf/internal/server/console"
+	"github.com/leaf-idgen/leaf/internal/server/problem"
 )
 
 // server is one of the servers of a node.
@@ -122,7 +123,7 @@ func (a *App) openRoutes(c http.Handler) map[string]http.Handler {
 
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", problem.NoStore)
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text)) // the client is gone
 }

@@ -112,7 +112,7 @@ func (s *Server) routes(b manage.Backend) http.Handler {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("Cache-Control", problem.NoStore)
 			_ = json.NewEncoder(w).Encode(reply) // the client is gone
 		})
 	}

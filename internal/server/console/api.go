@@ -18,7 +18,7 @@ import (
 
 func writeJSON(w http.ResponseWriter, reply any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", problem.NoStore)
 	_ = json.NewEncoder(w).Encode(reply) // the client is gone
 }
 

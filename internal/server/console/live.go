@@ -43,7 +43,7 @@ func (c *Console) serveLive(w http.ResponseWriter, r *http.Request) {
 	}
 	s := stream{w: w, to: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", problem.NoStore)
 	w.Header().Set("X-Accel-Buffering", "no")
 	if s.send("retry: 2000\n\n") != nil {
 		return

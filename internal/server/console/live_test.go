@@ -52,7 +52,7 @@ func TestLive(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fake{}, "", nil)
 	l := s.stream("api/live?view=overview")
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "private, no-store", "X-Accel-Buffering": "no"} {
 		if got := l.resp.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

@@ -271,6 +271,7 @@ func TestLength(t *testing.T) {
 	}
 	for name, f := range map[string]*format.Format{"number": nil, "opaque": opaque} {
 		for _, r := range []leaf.Range{
+			{Lo: -101, Hi: 12},
 			{Lo: 0, Hi: 1},
 			{Lo: 1, Hi: 1},
 			{Lo: 0, Hi: 1205},
