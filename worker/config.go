@@ -13,6 +13,10 @@ import (
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
+// LongestWait is what an administrator does between the stop of nodes that have their worker IDs from one place and the start of
+// nodes that have them from another: only the first place knows until when its numbers were used.
+const LongestWait = "wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating)"
+
 // Config tunes a Holder. Layout, Namespace, Address and Numbers have no default; the
 // zero value of each other field means its default.
 type Config struct {

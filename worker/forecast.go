@@ -32,6 +32,6 @@ func (h *Holder) forecast(records []Record) {
 	h.cfg.Alarms.Raise(leaf.Alarm{
 		Code: leaf.AlarmExhausted, Subject: numbersSubject,
 		Text: fmt.Sprintf("%d of %d worker IDs of registry %s are used up: each new address takes one, and none returns. With the last one no new address can start", used, total, h.info.Name),
-		Do:   "if the addresses of nodes change, give the nodes stable ones; or stop all nodes of the name, and Java servers for good, wait for the longest horizon, and then start the nodes with a leased registry, never by a rolling restart: see docs/SNOWFLAKE.md",
+		Do:   "if the addresses of nodes change, give the nodes stable ones; or stop all nodes of the name, and Java servers for good, " + LongestWait + ", and then start the nodes with a leased registry, never by a rolling restart: see docs/SNOWFLAKE.md",
 	})
 }

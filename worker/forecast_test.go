@@ -39,7 +39,7 @@ func TestForecastOfExhaustion(t *testing.T) {
 					t.Errorf("alarm %q, want %q", text, test.alarm)
 				}
 				for _, al := range n.alarms.list() {
-					if al.Code == leaf.AlarmExhausted && !strings.Contains(al.Do, "and Java servers for good, wait for the longest horizon,") {
+					if al.Code == leaf.AlarmExhausted && !strings.Contains(al.Do, "and Java servers for good, wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), and then start") {
 						t.Errorf("Java servers that go on have numbers that a leased registry gives, too, and one that was used before does not wait: %q", al.Do)
 					}
 				}

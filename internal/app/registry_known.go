@@ -133,7 +133,7 @@ func (r *registry) checkStatic(dir folder) error {
 		return err
 	}
 	return fmt.Errorf("%w: snowflake.registry=static gives this node its worker ID, and the node has had one from the registry with the ID %q. That registry gives the same numbers, and two nodes with one number repeat IDs. If the node has had no static worker ID since, set snowflake.registry back: nodes with static ones are not in the registry, which may give it the number of one. "+
-		"Or stop all nodes that have their worker IDs from that registry, and its Java servers for good, remove the file %s of each node, wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
+		"Or stop all nodes that have their worker IDs from that registry, and its Java servers for good, remove the file %s of each node, "+worker.LongestWait+", and start them, each with a static number of its own. If no node has had its worker ID from there for that long, remove the file of this node alone. "+
 		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, strings.TrimSpace(string(id)), filepath.Join(dir.Path(), registryFile))
 }
@@ -159,7 +159,7 @@ func checkNoStatic(dir folder) error {
 		return nil
 	}
 	return fmt.Errorf("%w: this node has had the static worker ID %d, and has none in its configuration any more. Other nodes that have static worker IDs are in no registry, which may give their numbers to this node, and two nodes with one number repeat IDs. If the node has had no worker ID from a registry since, set snowflake.registry=static again, with the number: a registry may have given that to another node. "+
-		"Or stop all nodes that have static worker IDs, remove the file %s of each, wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), and start them. If no node has had a static worker ID for that long, remove the file of this node alone. "+
+		"Or stop all nodes that have static worker IDs, remove the file %s of each, "+worker.LongestWait+", and start them. If no node has had a static worker ID for that long, remove the file of this node alone. "+
 		"To divide the numbers between both, see docs/SNOWFLAKE.md",
 		leaf.ErrConflict, last.Number, path)
 }
@@ -198,7 +198,7 @@ func (k *knownRegistry) other(err error) error {
 
 func (k *knownRegistry) otherRegistry(own, found string) error {
 	return &otherRegistryError{segment.ClusterError{Own: own, Found: found}, fmt.Sprintf("another registry of worker IDs answers: its ID is %q, and the node of this data directory used %q before. Both give the same worker IDs, so nothing is claimed or changed there. Lead the address back, or, if snowflake.registry is not set any more, set it again. "+
-		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, and Java servers of the other one for good, remove the file %s of each node, wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), and start them", found, own, k.file)}
+		"If this registry takes the place of the other one, or is the one of before, which was wiped and declared new, stop all nodes, and Java servers of the other one for good, remove the file %s of each node, "+worker.LongestWait+", and start them", found, own, k.file)}
 }
 
 // only makes a call if no other registry answers.
@@ -288,6 +288,7 @@ func (k *knownRegistry) newID(now time.Time) string {
 	return segment.NewClusterID()
 }
 
+// isDue reports whether a renewal is to look for an ID now, and takes note that it does.
 func (k *knownRegistry) isDue() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/driver/datadir"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // clusterFile has the IDs of the clusters whose databases this data directory took ranges or worker
@@ -74,7 +75,7 @@ func checkEmbedded(dir *datadir.Dir) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the node of data directory %s uses store %q, and no store is named now: the embedded database would hand out numbers and worker IDs that other nodes of that store have. "+
-		"Name the store with --store or LEAF_STORE, or, for a node of its own, another --data-dir. If no other node uses that store, and this one is to have numbers of its own from now on, wait for the longest horizon, longer after a clock was ahead (docs/SNOWFLAKE.md#operating), for the worker IDs of leaf.db do not wait, and remove the file %s",
+		"Name the store with --store or LEAF_STORE, or, for a node of its own, another --data-dir. If no other node uses that store, and this one is to have numbers of its own from now on, "+worker.LongestWait+", for the worker IDs of leaf.db do not wait, and remove the file %s",
 		leaf.ErrConflict, dir.Path(), strings.Join(slices.Sorted(maps.Keys(known)), ", "), filepath.Join(dir.Path(), clusterFile))
 }
 

@@ -133,7 +133,7 @@ func (t *translator) zooKeeper(at, kind string) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: fmt.Sprintf("is %q to the Java server, which keeps blanks behind a name and reads no UTF-8: another path of ZooKeeper, where the worker IDs are the same. "+
 			theirName+"While Java servers use that path, stop all nodes that have run with this file, set snowflake.name to that name on all of them, and leave the file as it is. "+
 			"If no Java server is left, leave the blank out, write each letter beyond ASCII as \\uXXXX, and save the file without a mark of UTF-8 (BOM). "+
-			"In both cases start the nodes when the longest horizon has passed since the last stop, or later after a clock was ahead (docs/SNOWFLAKE.md#operating)", t.javaName)}
+			"In both cases start the nodes when the longest horizon has passed since the last stop"+orLater, t.javaName)}
 		return
 	}
 	if kind == RegistryZooKeeper && placeholder.MatchString(name.value) {
@@ -143,7 +143,7 @@ func (t *translator) zooKeeper(at, kind string) {
 	}
 	if kind == RegistryZooKeeper && !isPathName(name.value) {
 		t.out.needs["snowflake.name"] = &Error{Key: name.key, Value: name.value, Source: t.at(name), Limit: "must have " + pathNameForm + ", although the Java server takes more. By another name this node has worker IDs that Java servers with this one have. " + theirName +
-			"Else stop all of these, set snowflake.name to one new name on all nodes, do not run leaf worker init, start the nodes when the longest horizon has passed, or later after a clock was ahead (docs/SNOWFLAKE.md#operating), and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
+			"Else stop all of these, set snowflake.name to one new name on all nodes, do not run leaf worker init, start the nodes when the longest horizon has passed" + orLater + ", and start no Java server by this name again. While one runs, only segment mode can run beside it: snowflake.enable=false (LEAF_SNOWFLAKE_ENABLE)"}
 		return
 	}
 	t.set("snowflake.name", t.at(name), name.value)

@@ -97,6 +97,9 @@ func (c Snowflake) Unstable(newDir bool) string {
 	return "with snowflake.registry=zookeeper the address is the identity, and a number is never used again. If the address of this node changes with each start, as that of a pod does, numbers run out: give it one that stays (snowflake.address). Another registry gives the worker IDs of Java servers and of the nodes that have this one: docs/SNOWFLAKE.md#operating says how all of them leave it together"
 }
 
+// orLater follows the longest horizon, where nodes that had their worker IDs from another place start after it.
+const orLater = ", or later after a clock was ahead (docs/SNOWFLAKE.md#operating)"
+
 // pathNameForm is what isPathName asks for.
 const pathNameForm = "1 to 64 printable characters without slash"
 
@@ -205,7 +208,7 @@ func (c Snowflake) badServers() string {
 		return form
 	}
 	return form + ", and of no other. If nodes have run with this, they have their worker IDs from other registries, one for each order of the servers: " +
-		"stop all nodes and Java servers of these before you correct it for each, do not run leaf worker init, and start them when the longest horizon has passed, or later after a clock was ahead (docs/SNOWFLAKE.md#operating)"
+		"stop all nodes and Java servers of these before you correct it for each, do not run leaf worker init, and start them when the longest horizon has passed" + orLater
 }
 
 // isEndpoint reports whether text is host:port, or, if allowed, a URL of one.
