@@ -36,7 +36,9 @@ func (m *snowflakeMode) replace(s *side) bool {
 		m.numbers[n] = &number{spans: []*span{{by: stranger, lo: m.layout.Ceil(m.now()), hi: m.layout.Ceil(until) - 1}}}
 	}
 	for _, c := range m.nodes {
-		maps.DeleteFunc(c.acked, func(n, _ int64) bool { return s.numbers.Lo <= n && n < s.numbers.Hi })
+		for _, bounds := range []map[int64]int64{c.acked, c.inner} { // of the old cluster's numbers
+			maps.DeleteFunc(bounds, func(n, _ int64) bool { return s.numbers.Lo <= n && n < s.numbers.Hi })
+		}
 		l := &world.Link{Server: s.registry.Server, Faults: m.w.faults}
 		c.links[i] = l
 		if c.side != i {
