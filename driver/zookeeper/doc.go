@@ -41,9 +41,9 @@
 // What it does not do: it detects a Java twin on the same ip:port that reports, but cannot
 // keep it from starting (rule I). One that starts beside us finds its time in the future,
 // goes on with its own file, if it has one, and reports nothing. It does not know that a Java node of the very first
-// start runs as number 0 whatever its child says: restart each
-// Java node once before the first Go node adopts the child with number 0. A name
-// with a hyphen breaks Java, not us. Servers that come back with an older copy of
+// start runs as number 0 whatever its child says, and with the name pay-3-prod one of each first start at an address
+// as number 3. No fresh claim gives these numbers: restart each Java node once before a Go node adopts the child of
+// one. Servers that come back with an older copy of
 // their data have forgotten claims, and no node can tell (rule L). It has no TLS and no
 // ACL: a process that reaches the servers may write.
 package zookeeper

@@ -66,7 +66,7 @@ type silent struct{}
 func (silent) Printf(string, ...any) {}
 
 // root is the folder of the registries.
-func (p place) root() string { return p.cfg.Chroot + "/snowflake/test" }
+func (p place) root() string { return p.cfg.Chroot + "/snowflake/" + p.cfg.Name }
 
 func (p place) get(t *testing.T, path string) string {
 	t.Helper()

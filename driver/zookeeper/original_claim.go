@@ -85,7 +85,7 @@ func (o *Original) claim(ctx context.Context, req worker.Request) (worker.Record
 		twin = a.twin(c.name, c.number)
 	}
 	switch {
-	case halfway && held && (c.number == 0 || twin != ""):
+	case halfway && held && (a.mistaken(c.number) || twin != ""):
 		return worker.Record{}, a.drop(ctx, c)
 	case halfway && held && !a.inRange(c.number):
 		return worker.Record{}, a.giveUp(ctx, c.name, c.number)

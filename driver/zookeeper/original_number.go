@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf/worker"
 )
 
-// fresh creates a child. The number is ZooKeeper's; number 0 is skipped, because a
-// Java server may run as 0 without having it, and so is a number that another child has.
+// fresh creates a child. The number is ZooKeeper's; one that a Java server may run with
+// without having it is skipped, and so is a number that another child has.
 func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	floor := a.ns.IssueFrom
 	data, err := endpointData(a.req.Address, max(floor, a.req.Now))
@@ -37,7 +38,7 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	switch {
 	case !ok:
 		return worker.Record{}, fmt.Errorf("%w: ZooKeeper made the child %q", worker.ErrForeign, p)
-	case number == 0 || a.twin(p, number) != "":
+	case a.mistaken(number) || a.twin(p, number) != "":
 		return worker.Record{}, a.drop(ctx, &numbered{name: p})
 	case !a.inRange(number):
 		return worker.Record{}, a.giveUp(ctx, p, number)
@@ -55,6 +56,17 @@ func (a *attempt) fresh(ctx context.Context) (worker.Record, error) {
 	}
 	floor = max(floor, known)
 	return a.finish(ctx, c, floor, floor)
+}
+
+// mistaken reports whether a Java server may run with number without having it. In its first run at an address it runs as 0 if it
+// made forever, and else as what stands between the first two hyphens of its path, which may be in the name.
+func (o *Original) mistaken(number int64) bool {
+	if parts := strings.Split(o.cfg.Name, "-"); len(parts) > 2 {
+		if n, err := strconv.ParseInt(parts[1], 10, 64); err == nil && n == number {
+			return true
+		}
+	}
+	return number == 0
 }
 
 // drop deletes a child that was just created, and lets the claim go on.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,6 +66,27 @@ func TestOriginalSkipsNumberZero(t *testing.T) {
 	}
 	if got := p.children(t, p.root()+"/forever"); len(got) != 3 {
 		t.Errorf("children of forever = %q; want three", got)
+	}
+}
+
+// TestOriginalSkipsWhatJavaReadsInTheName: in its first run at an address a Java server takes what stands between the first two
+// hyphens of the whole path for its number.
+func TestOriginalSkipsWhatJavaReadsInTheName(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, server.ZooKeeper(t))
+	p.cfg.Name = "pay-3-prod"
+	declare(t, p.original(t))
+	given := map[int64]bool{}
+	for i := range 4 {
+		given[claim(t, p.original(t), request(fmt.Sprintf("10.0.0.%d:8080", i))).Number] = true
+	}
+	path, _ := strings.CutPrefix(p.java(t, "10.0.0.9:8080", now), p.cfg.Chroot)
+	n, err := strconv.ParseInt(strings.Split(path, "-")[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given[n] || len(given) != 4 {
+		t.Errorf("the Java server at %s issues as worker %d; nodes have %v", path, n, given)
 	}
 }
 
