@@ -128,7 +128,7 @@ func (d *jdbcDialect) parameters(query string) (jdbcParameters, error) {
 		case d.drop[lower]:
 			p.notes = append(p.notes, "has the parameter "+name+", which only concerns the Java driver and is dropped")
 		default:
-			return p, fmt.Errorf("parameter %s is not known: remove it, or configure the database with --store", name)
+			return p, fmt.Errorf("parameter %s is not known, and may lead to another database or schema", name)
 		}
 	}
 	return p, d.translate(given, p.out)

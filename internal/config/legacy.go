@@ -147,7 +147,7 @@ func (t *translator) database(needed bool) {
 	}
 	url, notes, err := translateJDBC(p.value, t.seen[legacyUser].value, t.seen[legacyPassword].value)
 	if err != nil {
-		t.fail(p, Redact(p.value), err.Error())
+		t.out.needs["store"] = &Error{Key: p.key, Value: Redact(p.value), Source: t.at(p), Limit: err.Error() + ". Or name the database of the Java servers, with its schema, with --store (LEAF_STORE)"}
 		return
 	}
 	for _, n := range notes {

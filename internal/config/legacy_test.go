@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestLegacyFile(t *testing.T) {
 		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2; the Java server takes the last one`},
 		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
-		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known: remove it, or configure the database with --store`},
+		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known, and may lead to another database or schema. Or name the database of the Java servers, with its schema, with --store (LEAF_STORE)`},
 		{name: "broken escape", text: `leaf.jdbc.url=\u12`, want: `leaf.jdbc.url (leaf.properties:1): \u must be followed by four hexadecimal digits`},
 	}
 	for _, tc := range cases {
@@ -60,6 +61,23 @@ func TestLegacyFile(t *testing.T) {
 				t.Errorf("notes: got %q, want %q", notes, tc.want)
 			}
 		})
+	}
+}
+
+// TestStoreInPlaceOfJavasURL: the error of a URL that is not understood says to name the database with --store.
+func TestStoreInPlaceOfJavasURL(t *testing.T) {
+	t.Parallel()
+	const store = "postgres://u@db:5432/leaf?search_path=ids"
+	in := config.Input{
+		Environ: append(slices.Clone(home), "LEAF_STORE="+store),
+		File:    write(t, "leaf.properties", "leaf.jdbc.url=jdbc:postgresql://db/leaf?options=-csearch_path=ids\nleaf.segment.enable=true\n"),
+	}
+	l, err := config.Load(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{store}, l.Stores); diff != "" {
+		t.Error(diff)
 	}
 }
 
