@@ -190,7 +190,7 @@ func (a *attempt) inRange(number int64) bool {
 
 func (a *attempt) outside(what string) error {
 	return fmt.Errorf("%w: %s, and this node may use %d to %d; numbers are counted up by ZooKeeper and not reused, "+
-		"so when they are used up stop all nodes of this name, and Java servers for good, and start the nodes with zookeeper-recycle",
+		"so when they are used up stop all nodes of this name, and Java servers for good, "+worker.LongestWait+", and start the nodes with zookeeper-recycle",
 		worker.ErrFull, what, a.req.Numbers.Lo, a.req.Numbers.Hi-1)
 }
 
