@@ -35,7 +35,7 @@ A tag must lie above the other service: its lowest ID, which the audit log knows
   apart      it does; LEFT is how many numbers the other service has until it meets the tag
   will meet  no number is in use by both, and the tag's next range is one of the other service
   meet       some numbers can have been handed out by both
-  unknown    it cannot be said: the tag has no entry in the audit log that says where it began (they are kept for audit.keep), or a counter cannot be read, or it is AUTO_INCREMENT, which moves with every ID that is inserted
+  unknown    it cannot be said: the tag has no entry in the audit log that says where it began (they are kept for audit.keep), or a counter cannot be read or is in a database that is not named, or it is AUTO_INCREMENT, which moves with every ID that is inserted
   no tag     there is no such tag, and if there was one, its numbers were apart
 
 The ranges are compared, not the IDs. To compare IDs, write those of both services to files, and use leaf verify.

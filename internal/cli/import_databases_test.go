@@ -23,11 +23,15 @@ func TestImportTwoDatabases(t *testing.T) {
 	seen := distinct{}
 	seen.add(t, a[0].takes(t, 20))
 	seen.add(t, b[0].takes(t, 900)) // and is the higher one
-	if out := newSwitched(t, tinyid, store, one).run(t, 5, "import", nil, "--stopped", "--apply"); !strings.Contains(out, "further databases") {
+	half := newSwitched(t, tinyid, store, one)
+	if out := half.run(t, 5, "import", nil, "--stopped", "--apply"); !strings.Contains(out, "further databases") {
 		t.Errorf("with one database of two: %s", out)
 	}
 	w := newSwitched(t, tinyid, store, one, two)
 	w.plan(t, 0, nil, "--stopped", "--wait", "10ms", "--apply")
+	if out := half.run(t, 2, "compare", nil); !strings.Contains(out, "further databases") {
+		t.Errorf("compare with one database of two: %s", out)
+	}
 	node := serve(t, w.dir, "--store", w.store)
 	seen.add(t, node.ids(t, 500))
 	seen.add(t, a[0].held)

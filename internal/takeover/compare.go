@@ -65,6 +65,9 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 		}
 		follows = follows || counter.Follows
 	}
+	if reason := missingResidues(counters); reason != "" {
+		return c.unknown(reason)
+	}
 	switch {
 	case !row.Exists && row.Problem == "" && row.Unknown == "" && len(row.Issued) == 0:
 		c.Verdict = NoTag

@@ -66,9 +66,9 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareUnknown: a counter that says nothing, among others that do, leaves no verdict.
+// TestCompareUnknown: a counter that says nothing, among others that do, or one that is missing beside them, leaves no verdict.
 func TestCompareUnknown(t *testing.T) {
-	for name, c := range map[string]takeover.Counter{"unreadable": {Problem: "torn"}, "follows": {Follows: true}} {
+	for name, c := range map[string]takeover.Counter{"unreadable": {Problem: "torn"}, "follows": {Follows: true}, "one of two databases": {Modulus: 2, Residue: 1}} {
 		got := takeover.Compare("order", began(100, 200), []takeover.Counter{{End: 10}, c})
 		if got.Verdict != takeover.Unknown || got.Reason == "" {
 			t.Errorf("%s: got %+v, want unknown with a reason", name, got)

@@ -135,7 +135,10 @@ func refusal(counters []Counter, o Options) string {
 			return "the server of the other service, version " + strconv.Quote(c.Unchecked) + ", ignores CHECK, so no statement makes that service fail at the tag's first ID: it would count on into the IDs of Leaf. Stop it, and use --stopped"
 		}
 	}
-	return missingResidues(counters)
+	if reason := missingResidues(counters); reason != "" {
+		return reason + ". If there is no other one, make the tag yourself, with a start above all that you find: leaf tag create TAG --start N"
+	}
+	return ""
 }
 
 // missingResidues says that other databases hand out numbers between those of the counters.
@@ -157,6 +160,5 @@ func missingResidues(counters []Counter) string {
 	if modulus == 1 || int64(len(residues)) == modulus {
 		return ""
 	}
-	return fmt.Sprintf("numbers with %s were found; those with the other remainders are in further databases, and may be higher. Name every database with --from or --from-file. "+
-		"If there is no other one, make the tag yourself, with a start above all that you find: leaf tag create TAG --start N", strings.Join(found, ", "))
+	return fmt.Sprintf("numbers with %s were found; those with the other remainders are in further databases, and may be higher. Name every database with --from or --from-file", strings.Join(found, ", "))
 }
