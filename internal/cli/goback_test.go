@@ -3,8 +3,11 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,4 +102,65 @@ func TestGoBackBesideAServiceThatRuns(t *testing.T) {
 		s.run()
 	}
 	seen.add(t, cosid.open(db).takes(t, 150))
+}
+
+// TestGoBackBesideANodeThatIsStartedAgain takes the steps of the way back, in the order of docs/MIGRATION.md, where a supervisor
+// starts a node again as soon as it has stopped, and a client goes on asking. The number for the other service lies above all
+// that the node issues.
+func TestGoBackBesideANodeThatIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "**Go back.**")
+	section, _, _ = strings.Cut(strings.Join(strings.Fields(section), " "), " | service | ")
+	store, dir, operator := server.MariaDB(t).URL(), dataDir(t), dataDir(t)
+	typed := func(command string) string {
+		return leafOK(t, append(strings.Fields(strings.ReplaceAll(command, "TAG", "leaf-segment-test")), "--store", store, "--data-dir", operator)...)
+	}
+	typed("schema apply")
+	typed("tag create TAG --step 10 --fixed-step")
+	node := serve(t, dir, "--store", store)
+	node.ids(t, 5)
+	var tag struct {
+		MaxID int64 `json:"max_id,string"`
+	}
+	refused := make(chan struct{})
+	highest := int64(0)
+	steps := map[string]func(){
+		"top the nodes cleanly": func() {
+			node.end(t, syscall.SIGTERM)
+			again := serve(t, dir, "--store", store)
+			go func() {
+				defer close(refused)
+				for status := http.StatusOK; status != http.StatusForbidden; {
+					var body string
+					if status, body, err = httpGet(again.addr, "/api/segment/get/leaf-segment-test"); err != nil {
+						return
+					}
+					if id, err := strconv.ParseInt(body, 10, 64); err == nil && status == http.StatusOK {
+						highest = max(highest, id)
+					}
+				}
+			}()
+		},
+		"`leaf limit set TAG --block`": func() { typed("limit set TAG --block") },
+		"`leaf tag show TAG`": func() {
+			if err := json.Unmarshal([]byte(typed("tag show TAG --json")), &tag); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	says := slices.SortedFunc(maps.Keys(steps), func(a, b string) int { return strings.Index(section, a) - strings.Index(section, b) })
+	for _, text := range says {
+		if !strings.Contains(section, text) {
+			t.Fatalf("docs/MIGRATION.md does not say %q", text)
+		}
+		steps[text]()
+	}
+	<-refused
+	if err != nil || highest >= tag.MaxID {
+		t.Errorf("the other service would go on from %d, and a node that was started again has issued %d; %v", tag.MaxID, highest, err)
+	}
 }
