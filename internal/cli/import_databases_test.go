@@ -4,6 +4,9 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,4 +85,36 @@ func TestImportOfSequencesInTurns(t *testing.T) {
 	for i := range servers {
 		take(i, 20)
 	}
+}
+
+// TestImportOfARow: one row of a tag in several databases is not the tag. The others would go on among the numbers of the
+// other service. What the refusal says is typed, and a node stops meanwhile, and returns unused IDs.
+func TestImportOfARow(t *testing.T) {
+	t.Parallel()
+	d, folder, dir := server.MariaDB(t), t.TempDir(), dataDir(t)
+	_, peers := tinyid.start(t, d, 1)
+	stores := []string{"--store", "a=sqlite:" + filepath.Join(folder, "a.db"), "--store", "b=sqlite:" + filepath.Join(folder, "b.db"), "--tag-rule", "leaf-segment-test=a,b*1000"}
+	alone := append([]string{"--data-dir", dir}, stores...) // without a node
+	leafOK(t, append([]string{"schema", "apply"}, alone...)...)
+	leafOK(t, append([]string{"tag", "create", "leaf-segment-test", "--step", "5000"}, alone...)...)
+	node := serve(t, dir, append(stores, "--no-snowflake-enable")...)
+	node.ids(t, 600) // so that it has the next range, too
+	seen := peers[0].takes(t, 8000)
+	of := func(command string, more ...string) []string {
+		return append([]string{command, "tinyid", "--from-file", urlFile(t, d), "--tag", "leaf-segment-test~1of2~1000=order_biz", "--data-dir", dir}, more...)
+	}
+	if out := leafExits(t, 2, of("compare")...); !strings.Contains(out, "its other rows") {
+		t.Errorf("compare: %s", out)
+	}
+	out := leafExits(t, 5, of("import", "--stopped", "--wait", "10ms", "--apply")...)
+	command := regexp.MustCompile(`leaf (tag repair TAG --above N)`).FindStringSubmatch(out)
+	if !strings.Contains(out, "its other rows") || command == nil {
+		t.Fatalf("import: %s", out)
+	}
+	node.end(t, syscall.SIGTERM)
+	for _, row := range []string{"leaf-segment-test~1of2~1000", "leaf-segment-test~2of2~1000"} {
+		words := strings.Fields(strings.NewReplacer("TAG", row, "N", fmt.Sprint(slices.Max(seen)+1)).Replace(command[1]))
+		leafOK(t, append(words, alone...)...)
+	}
+	apart(t, seen, serve(t, dir, append(stores, "--no-snowflake-enable")...))
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -264,41 +263,6 @@ func dropChecks(t *testing.T, db *sql.DB) {
 	}
 	for _, s := range statements {
 		execute(t, db, s)
-	}
-}
-
-// TestImportOfARow: one row of a tag in several databases is not the tag. The others would go on among the numbers of the
-// other service.
-func TestImportOfARow(t *testing.T) {
-	t.Parallel()
-	d, folder := server.MariaDB(t), t.TempDir()
-	_, peers := tinyid.start(t, d, 1)
-	seen := peers[0].takes(t, 1500)
-	dir := dataDir(t)
-	with := func(words ...string) []string {
-		return append(words, "--store", "a=sqlite:"+filepath.Join(folder, "a.db"), "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order=a,b*1000", "--data-dir", dir)
-	}
-	leafOK(t, with("schema", "apply")...)
-	leafOK(t, with("tag", "create", "order")...)
-	of := func(command string, more ...string) []string {
-		return append(with(command, "tinyid", "--from-file", urlFile(t, d), "--tag", "order~1of2~1000=order_biz"), more...)
-	}
-	if out := leafExits(t, 2, of("compare")...); !strings.Contains(out, "its other rows") {
-		t.Errorf("compare: %s", out)
-	}
-	if out := leafExits(t, 5, of("import", "--stopped", "--wait", "10ms", "--apply")...); !strings.Contains(out, "its other rows") {
-		t.Errorf("import: %s", out)
-	}
-
-	// What the text says.
-	above := fmt.Sprint(slices.Max(seen) + 1000)
-	for _, row := range []string{"order~1of2~1000", "order~2of2~1000"} {
-		leafOK(t, with("tag", "set", row, "--max-id", above)...)
-	}
-	for id := range strings.FieldsSeq(leafOK(t, with("next", "order", "-n", "10")...)) {
-		if n, err := strconv.ParseInt(id, 10, 64); err != nil || n <= slices.Max(seen) {
-			t.Errorf("the tag issues %s, and the other service had handed out all up to %d", id, slices.Max(seen))
-		}
 	}
 }
 

@@ -123,7 +123,7 @@ func rowOf(ctx context.Context, b manage.Backend, tag string) (row takeover.Row,
 	}
 	if of, _, _, part := segment.ParsePart(tag); part {
 		row.Exists, row.Problem = true, fmt.Sprintf("it is one row of the tag %s, which lives in several databases: its other rows would go on below. Make the tag with leaf tag create TAG --start N, with N above all numbers of the other service. "+
-			"If its rows are there, run for each of them: leaf tag set TAG --max-id N, then leaf tag repair TAG, where TAG is the row", printable(of))
+			"If its rows are there, run for each of them, and again while it prints a node as not told: leaf tag repair TAG --above N, where TAG is the row", printable(of))
 		return row, nil
 	}
 	t, err := manage.Ask(ctx, b, manage.GetTag{Name: tag})
