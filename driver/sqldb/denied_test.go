@@ -181,9 +181,17 @@ func TestNoDatabase(t *testing.T) {
 					t.Errorf("%q; want the words of the server alone", err)
 				}
 			}
+			used := open(t, missing.URL()) // of a node that took ranges from it before it was dropped
+			if err := used.Expect(strings.Repeat("c", 32)); err != nil {
+				t.Fatal(err)
+			}
+			err := used.Verify(t.Context(), segment.Binding{Store: "default"})
+			if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf tag create TAG --start NUMBER") {
+				t.Errorf("%v; want ErrSchema that says how to make the tables and tags of a database that is lost", err)
+			}
 			execAll(t, admin, "CREATE DATABASE "+missing.Name())
 			t.Cleanup(func() {
-				_ = s.Close()
+				_ = errors.Join(s.Close(), used.Close())
 				_, _ = admin.ExecContext(context.WithoutCancel(t.Context()), "DROP DATABASE "+missing.Name())
 			})
 			if _, err := s.ApplySchema(t.Context()); err != nil {

@@ -44,6 +44,17 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
+// lost says what to do where this node knows that there were tables, "" where it knows of none.
+func (s *Store) lost() string {
+	own := s.identity.get()
+	if own == "" {
+		return ""
+	}
+	return fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out to which database the URL of the store leads, and correct the URL. "+
+		"Only if those tables are lost for good, stop every node that used them, make new ones, with --data-dir of one of these nodes, which gives them the ID of that cluster, and for one of several databases with --accept-rule --lost NAME, "+
+		"and then, for each tag: leaf tag create TAG --start NUMBER, with %s", own, segment.AboveAll)
+}
+
 // applyCommand says how to make the tables. With one of several databases alone, the command would make it the only database of
 // another cluster.
 func (s *Store) applyCommand() string {

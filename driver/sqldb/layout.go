@@ -44,13 +44,7 @@ func (s *Store) detect(ctx context.Context) (*layout, error) {
 		return nil, err
 	}
 	if columns == nil {
-		missing := "the database has no table leaf_alloc, or does not let this user read it"
-		if own := s.identity.get(); own != "" {
-			missing += fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out to which database the URL of the store leads, and correct the URL. "+
-				"Only if those tables are lost for good, stop every node that used them, make new ones, with --data-dir of one of these nodes, which gives them the ID of that cluster, and for one of several databases with --accept-rule --lost NAME, "+
-				"and then, for each tag: leaf tag create TAG --start NUMBER, with %s", own, segment.AboveAll)
-		}
-		return nil, s.schemaError(missing, nil)
+		return nil, s.schemaError("the database has no table leaf_alloc, or does not let this user read it"+s.lost(), nil)
 	}
 	for _, name := range []string{"biz_tag", "max_id", "step", "update_time"} {
 		if !slices.Contains(columns, name) {
