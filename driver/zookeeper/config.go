@@ -35,18 +35,13 @@ type Config struct {
 	// the session can be used. Default 3 s.
 	ConnectTimeout time.Duration
 
-	// JavaFingerprint is the fingerprint of the layout and epoch of the Java server's
-	// IDs. An Original that finds a Java node refuses every other one. "": all.
-	JavaFingerprint string
-
-	// AdoptWatch is how long an Original watches a child that it did not write before
-	// it takes it for its own (rule I). Longer than the 3 s of Java's renewals;
-	// default 10 s.
-	AdoptWatch time.Duration
-
 	// Logger receives what the ZooKeeper client wants to say, at debug level. nil:
 	// discarded. Errors are returned, not logged.
 	Logger *slog.Logger
+
+	// adoptWatch is how long an Original watches a child that it did not write before it takes
+	// it for its own (rule I). It is longer than the 3 s of Java's renewals, but for tests.
+	adoptWatch time.Duration
 }
 
 // ParseServers reads the form of Java's leaf.snowflake.zk.address,
@@ -77,7 +72,7 @@ func ParseServers(text string) (servers []string, chroot string, err error) {
 func (c Config) withDefaults() (Config, error) {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 15*time.Second)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 3*time.Second)
-	c.AdoptWatch = cmp.Or(c.AdoptWatch, 10*time.Second)
+	c.adoptWatch = cmp.Or(c.adoptWatch, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -98,7 +93,6 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{"session-timeout", c.SessionTimeout, 100 * time.Millisecond, time.Hour},
 		{"connect-timeout", c.ConnectTimeout, 10 * time.Millisecond, time.Minute},
-		{"adopt-watch", c.AdoptWatch, time.Millisecond, time.Hour},
 	} {
 		if d.value < d.min || d.value > d.max {
 			return c, leaf.BadField(d.field, d.value, fmt.Sprintf("must be %v to %v", d.min, d.max))

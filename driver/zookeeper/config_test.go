@@ -25,7 +25,6 @@ func TestConfig(t *testing.T) {
 		"double slash":    func(c *zookeeper.Config) { c.Chroot = "/a//b" },
 		"server in path":  func(c *zookeeper.Config) { c.Chroot = "/a,b:2/a" },
 		"short session":   func(c *zookeeper.Config) { c.SessionTimeout = time.Millisecond },
-		"negative watch":  func(c *zookeeper.Config) { c.AdoptWatch = -1 },
 	} {
 		cfg := good
 		change(&cfg)

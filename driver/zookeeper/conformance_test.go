@@ -11,6 +11,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/test/proxy"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment/fence"
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -146,7 +147,7 @@ func withNonce(data, nonce string) string {
 	return before + `"nonce":"` + nonce + `"` + after
 }
 
-// javaLayout is what the tests take for the fingerprint of Java's layout.
-const javaLayout = "41/10/12@1288834974657"
+// javaLayout is the fingerprint of Java's layout.
+var javaLayout = snowflake.Leaf().Fingerprint()
 
 var _ worker.Records = (*zookeeper.Recycle)(nil)

@@ -122,7 +122,7 @@ func TestParseURL(t *testing.T) {
 		{"zookeeper://a:1,[::1]:2/ids/eu/leaf", zookeeper.Config{Servers: []string{"a:1", "[::1]:2"}, Chroot: "/ids/eu", Name: "leaf"}},
 	} {
 		got, err := zookeeper.ParseURL(tt.text)
-		if diff := gocmp.Diff(tt.want, got); err != nil || diff != "" {
+		if diff := gocmp.Diff(tt.want, got, gocmp.AllowUnexported(zookeeper.Config{})); err != nil || diff != "" {
 			t.Errorf("ParseURL(%q): %v (-want +got):\n%s", tt.text, err, diff)
 		}
 	}

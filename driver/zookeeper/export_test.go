@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -18,6 +19,9 @@ var (
 	ParseEntry     = parseEntry
 	ParsePool      = func(text string) (string, error) { v, err := parsePoolVersion(text); return v.String(), err }
 )
+
+// SetAdoptWatch sets how long an Original watches a child before it adopts it.
+func (c *Config) SetAdoptWatch(d time.Duration) { c.adoptWatch = d }
 
 // Records are the kinds of data that our own nodes hold.
 var Records = []string{"owner", "namespace", "presence", "claim", "fence"}

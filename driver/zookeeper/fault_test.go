@@ -73,7 +73,7 @@ func TestClaimBreaksAnywhere(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, killed %v", action.name, killed), func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t, ns)
-				p.cfg.AdoptWatch = 30 * time.Millisecond
+				p.cfg.SetAdoptWatch(30 * time.Millisecond)
 				nth := int64(0)
 				for more := true; more; {
 					nth++

@@ -49,10 +49,9 @@ func newPlace(t *testing.T, ns server.Namespace) place {
 		for range events {
 		}
 	})
-	return place{
-		zookeeper.Config{Servers: ns.Servers, Chroot: ns.Root + "/a", Name: "test", AdoptWatch: watch, JavaFingerprint: javaLayout},
-		client,
-	}.elsewhere()
+	cfg := zookeeper.Config{Servers: ns.Servers, Chroot: ns.Root + "/a", Name: "test"}
+	cfg.SetAdoptWatch(watch)
+	return place{cfg, client}.elsewhere()
 }
 
 // elsewhere returns an empty folder beside this one, with the same client.

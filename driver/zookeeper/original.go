@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
 // Original is the registry in the layout of the Java server. A number belongs to an
 // ip:port; numbers are not reused. Use NewOriginal. All methods are safe for
-// concurrent use.
+// concurrent use. Beside a Java server it takes no layout but that of the Java server, [snowflake.Leaf]: IDs of two layouts can
+// be equal.
 //
 // An identity has an owner node, named by its ip:port, in which the process that
 // claims it puts its nonce before it creates or adopts a child of forever, and whose
@@ -205,7 +207,8 @@ func (o *Original) javaRuns(ctx context.Context, now int64) (bool, error) {
 // another layout than ours. Its children are those whose address never had an owner
 // node.
 func (o *Original) admitJava(ctx context.Context, fingerprint string) error {
-	if o.cfg.JavaFingerprint == "" || o.cfg.JavaFingerprint == fingerprint {
+	java := snowflake.Leaf().Fingerprint()
+	if fingerprint == java {
 		return nil
 	}
 	children, err := o.children(ctx, o.forever())
@@ -219,7 +222,7 @@ func (o *Original) admitJava(ctx context.Context, fingerprint string) error {
 	for _, name := range children {
 		if address, _, ok := parseChild(name); ok && !slices.Contains(owners, address) {
 			return fmt.Errorf("%w: %s is a Java server's, whose IDs have the layout %q, this node's %q; IDs of two layouts or epochs can be equal: set the layout back, or give this node another name, and its IDs tables of their own",
-				worker.ErrForeign, o.childPath(name), o.cfg.JavaFingerprint, fingerprint)
+				worker.ErrForeign, o.childPath(name), java, fingerprint)
 		}
 	}
 	return nil

@@ -167,10 +167,11 @@ func TestOriginalDetectsJavaTwin(t *testing.T) {
 	t.Parallel()
 	p := declared(t)
 	path := p.java(t, addr, now)
-	p.cfg.AdoptWatch = 3 * time.Second
+	const watch = 3 * time.Second
+	p.cfg.SetAdoptWatch(watch)
 	o := p.original(t)
 	req := request(addr)
-	short, cancel := context.WithTimeout(t.Context(), p.cfg.AdoptWatch/2)
+	short, cancel := context.WithTimeout(t.Context(), watch/2)
 	defer cancel()
 	if r, err := o.Claim(short, req); !errors.Is(err, worker.ErrTaken) {
 		t.Fatalf("Claim with a deadline before the watch is over = %+v, %v; want ErrTaken", r, err)

@@ -115,7 +115,7 @@ func (a *attempt) adopt(ctx context.Context, c *numbered) (worker.Record, error)
 	if written {
 		return worker.Record{}, fmt.Errorf("%w: %s is being written by another process, such as a Java server with this address", worker.ErrTaken, p)
 	}
-	left := a.cfg.AdoptWatch - time.Since(since)
+	left := a.cfg.adoptWatch - time.Since(since)
 	if deadline, ok := ctx.Deadline(); ok && left > 0 && time.Until(deadline) <= left {
 		return worker.Record{}, fmt.Errorf("%w: perhaps: %s was not written by this program; it is watched for another %v",
 			worker.ErrTaken, p, left.Round(time.Millisecond))

@@ -12,7 +12,6 @@ import (
 	"github.com/leaf-idgen/leaf/driver/etcd"
 	"github.com/leaf-idgen/leaf/driver/zookeeper"
 	"github.com/leaf-idgen/leaf/segment/fence"
-	"github.com/leaf-idgen/leaf/snowflake"
 	"github.com/leaf-idgen/leaf/worker"
 )
 
@@ -23,8 +22,7 @@ func (r *registry) openZooKeeper(c config.Snowflake, log *slog.Logger) error {
 		return err
 	}
 	cfg := zookeeper.Config{
-		Servers: servers, Chroot: chroot, Name: c.Name, SessionTimeout: c.Lease,
-		JavaFingerprint: snowflake.Leaf().Fingerprint(), Logger: log,
+		Servers: servers, Chroot: chroot, Name: c.Name, SessionTimeout: c.Lease, Logger: log,
 	}
 	if c.Registry == config.RegistryZooKeeper {
 		o, err := zookeeper.NewOriginal(cfg)
