@@ -20,8 +20,11 @@ const LongestWait = "wait for the longest horizon, longer after a clock was ahea
 // Config tunes a Holder. Layout, Namespace, Address and Numbers have no default; the
 // zero value of each other field means its default.
 type Config struct {
-	Layout     snowflake.Layout
-	Datacenter int64
+	Layout snowflake.Layout
+
+	// Datacenter is required if the layout has that field. It must be another one in each datacentre: each has a registry of
+	// its own, which gives the same numbers.
+	Datacenter *int64
 
 	// Layouts are further layouts, each as a text of snowflake.ParseLayout. A request whose key
 	// is such a text, or another text of the same layout, gets an ID of it. All other keys get
@@ -182,8 +185,11 @@ func (c Config) Validate(info Info) error {
 	if c.Numbers.Lo < 0 || c.Numbers.Len() < 1 || c.Numbers.Hi > most {
 		return leaf.BadField("worker-range", fmt.Sprintf("%d-%d", c.Numbers.Lo, c.Numbers.Hi-1), fmt.Sprintf("must lie within 0-%d, the workers of the layout", most-1))
 	}
-	if most := int64(1) << c.Layout.DatacenterBits; c.Datacenter < 0 || c.Datacenter >= most {
-		return leaf.BadField("datacenter", c.Datacenter, fmt.Sprintf("must be 0 to %d", most-1))
+	switch most := int64(1)<<c.Layout.DatacenterBits - 1; {
+	case c.Datacenter == nil && most > 0:
+		return leaf.BadField("datacenter", nil, fmt.Sprintf("must be 0 to %d, another one in each datacentre: the layout has that field", most))
+	case c.datacenter() < 0 || c.datacenter() > most:
+		return leaf.BadField("datacenter", c.datacenter(), fmt.Sprintf("must be 0 to %d", most))
 	}
 	if _, err := c.layouts(); err != nil {
 		return err
@@ -209,6 +215,14 @@ func (c Config) Validate(info Info) error {
 		}
 	}
 	return nil
+}
+
+// datacenter returns that of the IDs, 0 if the layout has none.
+func (c Config) datacenter() int64 {
+	if c.Datacenter == nil {
+		return 0
+	}
+	return *c.Datacenter
 }
 
 // quiet is how long a claimer that finds no namespace waits: a node that used it before

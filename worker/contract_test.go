@@ -202,8 +202,8 @@ func TestConfigIsValidated(t *testing.T) {
 		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{} }},
 		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{Lo: -1, Hi: 3} }},
 		{"worker-range", worker.Leased, func(c *worker.Config) { c.Numbers = leaf.Range{Lo: 0, Hi: 1025} }},
-		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = 1 }},
-		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = -1 }},
+		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = new(int64(1)) }},
+		{"datacenter", worker.Leased, func(c *worker.Config) { c.Datacenter = new(int64(-1)) }},
 		{"renew-interval", worker.Fixed, func(c *worker.Config) { c.Renew = time.Millisecond }},
 		{"ahead", worker.Fixed, func(c *worker.Config) { c.Ahead = 2 * time.Minute }},
 		{"horizon", worker.Fixed, func(c *worker.Config) { c.Horizon = 8 * time.Second }},
@@ -285,7 +285,7 @@ func TestStaticRegistry(t *testing.T) {
 func TestDatacentreIsIdentity(t *testing.T) {
 	run(t, worker.Leased, func(w *world) {
 		dc := func(number int64) func(*worker.Config) {
-			return func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), number }
+			return func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), &number }
 		}
 		w.node("a", dc(0)).up()
 		if err := w.node("b", dc(1)).begin(); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), "datacenter=0") {
@@ -322,4 +322,30 @@ func TestStopAfterRollback(t *testing.T) {
 			t.Errorf("T is %d, and the node issued at %d", r.Bound, millis(last))
 		}
 	})
+}
+
+// TestDatacentreIsNamed: programs in two datacentres, each with a registry of its own, which gives the same numbers, do not both
+// issue with the datacentre 0.
+func TestDatacentreIsNamed(t *testing.T) {
+	c := worker.Config{Layout: snowflake.DC(), Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Lo: 7, Hi: 8}, Fresh: true}
+	if _, err := worker.New(worker.NewPool(newRecords(worker.Leased)), nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "another one in each datacentre") {
+		t.Fatalf("a layout with a datacentre, and none in the configuration: %v", err)
+	}
+	c.Datacenter = new(int64(3))
+	h, err := worker.New(worker.NewPool(newRecords(worker.Leased)), nil, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(t.Context())
+	*c.Datacenter = 4 // the caller's own, for another Holder
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	id, err := h.Next(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Layout.Decode(id); err != nil || p.Datacenter != 3 || p.Worker != 7 {
+		t.Errorf("ID of %+v, %v; want datacentre 3, worker 7", p, err)
+	}
 }

@@ -62,7 +62,7 @@ func TestFileOfAnotherNode(t *testing.T) {
 		{"node", func(c *worker.Config) { c.NodeID = "copy" }, `is of another node: "a", this one is "copy"`},
 		{"namespace", func(c *worker.Config) { c.Namespace = "prod" }, `is of another namespace: "test", this one is "prod"`},
 		{"layout", func(c *worker.Config) { c.Layout.Epoch += 1000 }, `is of another layout: "e1288834974657 `},
-		{"layout", func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), 3 }, `datacenter=3"`},
+		{"layout", func(c *worker.Config) { c.Layout, c.Datacenter = snowflake.DC(), new(int64(3)) }, `datacenter=3"`},
 		{"address", func(c *worker.Config) { c.Address = "z:1" }, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

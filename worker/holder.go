@@ -97,6 +97,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Datacenter = new(cfg.datacenter()) // the caller may change its own
 	if disk == nil && info.Kind == Fixed && !info.Shared {
 		return nil, leaf.BadField("disk", nil, "must be given with a static worker ID, such as a datadir.Dir: nothing else remembers until when IDs were issued with it, and a process that starts again could repeat them")
 	}
@@ -105,7 +106,7 @@ func New(reg Registry, disk Disk, cfg Config) (*Holder, error) {
 	}
 	h := &Holder{
 		cfg: cfg, layouts: layouts, rt: cfg.Runtime, log: cfg.Logger, info: info, disk: disk,
-		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.Datacenter),
+		namespace: NewNamespace(cfg.Namespace, cfg.Layout, cfg.datacenter()),
 		first:     make(chan struct{}),
 		done:      make(chan struct{}),
 		closed:    make(chan struct{}),

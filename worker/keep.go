@@ -59,7 +59,7 @@ func (h *Holder) begin(own Record, confirmed bool) (*session, error) {
 	inner := min(own.Bound, max(own.Floor, h.unit(h.rt.Now().Add(h.cfg.Ahead))))
 	s.inner.Store(inner)
 	cfg := snowflake.Config{
-		Datacenter: h.cfg.Datacenter, Worker: own.Number,
+		Datacenter: h.cfg.datacenter(), Worker: own.Number,
 		Floor: own.Floor, Bound: inner,
 		Tolerance: h.cfg.Tolerance, Policy: h.cfg.Policy, Admit: leaf.Admit,
 	}

@@ -20,8 +20,8 @@ func (c Config) layouts() ([]snowflake.Layout, error) {
 		if most := int64(1)<<l.WorkerBits - 1; c.Numbers.Hi-1 > most {
 			return nil, leaf.BadField("worker-range", fmt.Sprintf("%d-%d", c.Numbers.Lo, c.Numbers.Hi-1), fmt.Sprintf("must lie within 0-%d, the workers of the layout %s", most, c.Layouts[i]))
 		}
-		if most := int64(1)<<l.DatacenterBits - 1; c.Datacenter > most {
-			return nil, leaf.BadField("datacenter", c.Datacenter, fmt.Sprintf("must be 0 to %d in the layout %s", most, c.Layouts[i]))
+		if most := int64(1)<<l.DatacenterBits - 1; c.datacenter() > most {
+			return nil, leaf.BadField("datacenter", c.datacenter(), fmt.Sprintf("must be 0 to %d in the layout %s", most, c.Layouts[i]))
 		}
 	}
 	return all, nil

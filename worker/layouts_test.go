@@ -95,7 +95,7 @@ func TestFurtherLayoutsAreValidated(t *testing.T) {
 		c := worker.Config{Namespace: "test", Address: "10.0.0.1:80", Numbers: leaf.Range{Hi: tt.most}, Layouts: []string{"seconds", tt.text}}
 		c.Layout, _ = snowflake.ParseLayout(tt.main)
 		if c.Layout.DatacenterBits > 0 {
-			c.Datacenter, c.Layouts = 3, c.Layouts[1:]
+			c.Datacenter, c.Layouts = new(int64(3)), c.Layouts[1:]
 		}
 		if _, err := worker.New(worker.NewPool(newRecords(worker.Leased)), nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s beside %s: %v; want %s", tt.text, tt.main, err, tt.want)

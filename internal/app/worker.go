@@ -78,7 +78,7 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 	w := worker.Config{
 		Layout:     a.registry.layout,
 		Layouts:    c.Layouts,
-		Datacenter: max(0, c.Datacenter),
+		Datacenter: new(max(0, c.Datacenter)),
 		Namespace:  c.Namespace,
 		Address:    a.registry.address,
 		Numbers:    a.registry.numbers,
