@@ -78,7 +78,7 @@ func (k kind) highest(records []worker.Record, now int64) (int64, error) {
 	for _, r := range records {
 		if r.Damage != "" {
 			return 0, fmt.Errorf("%w: below %s a record of --snowflake-registry %s cannot be read, so it is unknown until when its number is held: %s. "+
-				"Stop all nodes of that registry, and Java servers for good, wait for as long as their --snowflake-horizon and 1 min, and delete the node that cannot be read, %s",
+				"Stop all nodes of that registry, and Java servers for good, "+worker.LongestWait+", and delete the node that cannot be read, %s",
 				leaf.ErrConflict, k.folder, k.name, r.Damage, elsewhere)
 		}
 		highest = max(highest, r.Bound)
