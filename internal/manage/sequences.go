@@ -91,7 +91,7 @@ func (q CreateSequence) check(c *Catalog, rows map[string]segment.Row) error {
 		case c.Router.Masters(name) != nil:
 			return leaf.BadField("sequence", q.Name, "must not match a tag rule of several databases: its rows are in strict order")
 		case there && (row.Options.Order != segment.OrderStrict || !row.Options.FixedStep):
-			return fmt.Errorf("%w: tag %q exists, and is no row of a sequence: it has no strict order or no fixed step; use another name", leaf.ErrConflict, name)
+			return fmt.Errorf("%w: tag %q exists, and is no row of a sequence: it has no strict order or no fixed step; %s; if it never was one, use another name", leaf.ErrConflict, name, sequence.OptionsAgain(name))
 		case there && row.MaxID < 0: // it waits for a repair, and does not show whether it has issued numbers
 			return fmt.Errorf("row %q: %w", name, segment.CheckDelete(row.MaxID))
 		case there && missing != "":

@@ -76,6 +76,11 @@ func ParseRow(name string) (tag string, section int, ok bool) {
 	return tag, section, true
 }
 
+// OptionsAgain says how a row that lost its options, as with the table leaf_tag_option, is one of a sequence again.
+func OptionsAgain(row string) string {
+	return fmt.Sprintf("if it lost its options, restore its row of leaf_tag_option from a backup, or run, for each such row: leaf tag set '%s' --order strict --fixed-step", row)
+}
+
 // Reserve implements Blocks. The term is asked before the ranges. If it is valid when a number was taken from the block,
 // it was valid all the time between, and so all ranges of the block were reserved in it.
 func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) {
@@ -93,7 +98,7 @@ func (r Rows) Reserve(ctx context.Context, section int, n int64) (Block, error) 
 			return Block{}, err
 		}
 		if !r.Tags.Strict(row) {
-			return Block{}, fmt.Errorf("%w: tag %q is a row of a sequence, and is not in strict order", leaf.ErrInvalidRow, row)
+			return Block{}, fmt.Errorf("%w: tag %q is a row of a sequence, and is not in strict order; %s", leaf.ErrInvalidRow, row, OptionsAgain(row))
 		}
 		for _, g := range ranges {
 			if block.Hi != g.Lo {

@@ -90,8 +90,8 @@ func TestRowsInPlainOrder(t *testing.T) {
 	store := memory.New()
 	e := sequence.Number(7)
 	store.Put(segment.Row{Tag: sequence.RowName("chat", e.Section()), MaxID: 1, Step: 10})
-	if n, err := stored(t, store, "a", always{}, 10).Next(t.Context(), e); !errors.Is(err, leaf.ErrInvalidRow) {
-		t.Errorf("%d, %v, want ErrInvalidRow", n, err)
+	if n, err := stored(t, store, "a", always{}, 10).Next(t.Context(), e); !errors.Is(err, leaf.ErrInvalidRow) || !strings.Contains(err.Error(), "--order strict --fixed-step") {
+		t.Errorf("%d, %v, want ErrInvalidRow that says how the row gets its options again", n, err)
 	}
 }
 
