@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/uptime"
 	"github.com/leaf-idgen/leaf/snowflake"
 )
 
@@ -116,8 +117,8 @@ type Config struct {
 	Runtime leaf.Runtime
 
 	// Elapsed returns the time since some fixed moment, which no clock step changes. It
-	// should go on while the machine is suspended. Default: the monotonic part of
-	// Runtime's clock, which does not.
+	// should go on while the machine is suspended. Default: the time since the machine started,
+	// which does on Linux; with Runtime, the monotonic part of its clock.
 	Elapsed func() time.Duration
 }
 
@@ -162,6 +163,9 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Elapsed == nil && c.Runtime == nil {
+		c.Elapsed = uptime.Now
 	}
 	if c.Nonce == nil {
 		c.Nonce = rand.Text

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -85,9 +84,6 @@ func (o Options) ReadingLimits(f func(limit.Store) limit.Store) Options {
 	o.limits = f
 	return o
 }
-
-// Elapsed is the elapsed time that the engine of snowflake mode goes by.
-func (a *App) Elapsed() time.Duration { return a.workerConfig(netip.AddrPort{}).Elapsed() }
 
 // DirectoryOf returns where the directory of nodes of a configuration is, "" for none.
 func DirectoryOf(c config.Config) (where string, err error) {

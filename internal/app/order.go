@@ -15,6 +15,7 @@ import (
 	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/forward"
 	"github.com/leaf-idgen/leaf/internal/owner"
+	"github.com/leaf-idgen/leaf/internal/uptime"
 	"github.com/leaf-idgen/leaf/segment"
 )
 
@@ -91,7 +92,7 @@ func (a *App) openOrder() (*order, error) {
 			database = a.dbs.name(i)
 		}
 		slots, err := owner.New(records, owner.Config{
-			Address: self, Namespace: orderNamespace, Database: database, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: a.weightIn(i, o.weight), Elapsed: elapsed,
+			Address: self, Namespace: orderNamespace, Database: database, Slots: int(o.cfg.Slots), Lease: o.cfg.Lease, Weight: a.weightIn(i, o.weight), Elapsed: uptime.Now,
 			Logger: a.log.With("store", a.dbs.name(i)), Alarms: a.alarms,
 		})
 		if err != nil {

@@ -99,9 +99,8 @@ func (a *App) workerConfig(listening netip.AddrPort) worker.Config {
 			Interval:    c.PeerInterval,
 			RefuseAlone: c.PeerPolicy == "refuse",
 		},
-		Alarms:  a.alarms,
-		Logger:  a.log,
-		Elapsed: elapsed,
+		Alarms: a.alarms,
+		Logger: a.log,
 	}
 	if c.Tolerance == 0 {
 		w.Tolerance = -1 // the zero value of the engine is its default

@@ -1,4 +1,4 @@
-package app
+package uptime
 
 import (
 	"time"
@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// elapsed returns the time since the machine started, including the time for which
+// Now returns the time since the machine started, including the time for which
 // it was suspended (CLOCK_BOOTTIME), which no clock step changes. Go's own monotonic
 // reading stands still in a suspension, so that a resumed machine would look like one
 // whose wall clock jumped.
-func elapsed() time.Duration {
+func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		panic("clock_gettime: " + err.Error()) // a kernel before 2.6.39 of 2011

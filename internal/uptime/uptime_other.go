@@ -1,12 +1,12 @@
 //go:build !linux
 
-package app
+package uptime
 
 import "time"
 
 var started = time.Now()
 
-// elapsed returns the time since the program started, which no clock step changes.
+// Now returns the time since the program started, which no clock step changes.
 // Where the monotonic clock stands still while the machine is suspended, the wall
 // clock seems to jump afterwards, and has to be confirmed.
-func elapsed() time.Duration { return time.Since(started) }
+func Now() time.Duration { return time.Since(started) }
