@@ -65,9 +65,6 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 		}
 		follows = follows || counter.Follows
 	}
-	if reason := missingResidues(counters); reason != "" {
-		return c.unknown(reason)
-	}
 	switch {
 	case !row.Exists && row.Problem == "" && row.Unknown == "" && len(row.Issued) == 0:
 		c.Verdict = NoTag
@@ -90,15 +87,21 @@ func Compare(tag string, row Row, counters []Counter) Comparison {
 			c.Both = both
 		}
 	}
-	switch {
-	case c.Numbers > 0:
+	if c.Numbers > 0 {
 		c.Verdict = Meet
+		return c
+	}
+	c.Both = leaf.Range{}
+	missing := missingResidues(counters)
+	switch {
+	case row.Exists && row.MaxID < c.End:
+		c.Verdict = WillMeet
+	case missing != "":
+		return c.unknown(missing)
 	case !row.Exists:
-		c.Verdict, c.Both = NoTag, leaf.Range{}
-	case row.MaxID < c.End:
-		c.Verdict, c.Both = WillMeet, leaf.Range{}
+		c.Verdict = NoTag
 	default:
-		c.Verdict, c.Both, c.Left = Apart, leaf.Range{}, lowest-c.End
+		c.Verdict, c.Left = Apart, lowest-c.End
 	}
 	return c
 }

@@ -66,12 +66,28 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareUnknown: a counter that says nothing, among others that do, or one that is missing beside them, leaves no verdict.
+// TestCompareUnknown: a counter that says nothing, among others that do, leaves no verdict.
 func TestCompareUnknown(t *testing.T) {
-	for name, c := range map[string]takeover.Counter{"unreadable": {Problem: "torn"}, "follows": {Follows: true}, "one of two databases": {Modulus: 2, Residue: 1}} {
+	for name, c := range map[string]takeover.Counter{"unreadable": {Problem: "torn"}, "follows": {Follows: true}} {
 		got := takeover.Compare("order", began(100, 200), []takeover.Counter{{End: 10}, c})
 		if got.Verdict != takeover.Unknown || got.Reason == "" {
 			t.Errorf("%s: got %+v, want unknown with a reason", name, got)
+		}
+	}
+}
+
+// TestCompareOneDatabaseOfTwo: what is not read may be higher. So no tag is apart from it, but what meets the counters that were
+// read does.
+func TestCompareOneDatabaseOfTwo(t *testing.T) {
+	for want, row := range map[takeover.Verdict]takeover.Row{
+		takeover.Unknown:  began(100, 200),
+		takeover.Meet:     began(50, 200),
+		takeover.WillMeet: began(50, 50),
+		takeover.NoTag:    {},
+	} {
+		got := takeover.Compare("order", row, []takeover.Counter{{End: 100, Modulus: 2}})
+		if got.Verdict != want || (got.Reason != "") != (want == takeover.Unknown) {
+			t.Errorf("got %+v, want %s", got, want)
 		}
 	}
 }
