@@ -21,7 +21,7 @@ var everybody = zk.WorldACL(zk.PermAll)
 
 // get returns the node at p, nil if there is none.
 func (c *conn) get(ctx context.Context, p string) (*node, error) {
-	n, err := call(ctx, c, "read", p, func(z *zk.Conn) (*node, error) {
+	n, err := call(ctx, c, "read", p, func(z client) (*node, error) {
 		data, stat, err := z.Get(p)
 		if err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func (c *conn) getAll(ctx context.Context, paths []string) ([]*node, error) {
 
 // children returns the names below p, none if p does not exist.
 func (c *conn) children(ctx context.Context, p string) ([]string, error) {
-	names, err := call(ctx, c, "list", p, func(z *zk.Conn) ([]string, error) {
+	names, err := call(ctx, c, "list", p, func(z client) ([]string, error) {
 		names, _, err := z.Children(p)
 		return names, err
 	})
@@ -105,13 +105,13 @@ func (c *conn) list(ctx context.Context, p string) ([]child, error) {
 // sync makes the next reads at least as new as this call. A server may be behind
 // the others, and a new session may be at another server than the last one.
 func (c *conn) sync(ctx context.Context, p string) error {
-	_, err := call(ctx, c, "sync", p, func(z *zk.Conn) (string, error) { return z.Sync(p) })
+	_, err := call(ctx, c, "sync", p, func(z client) (string, error) { return z.Sync(p) })
 	return err
 }
 
 // ensure makes p and its parents, if they are missing.
 func (c *conn) ensure(ctx context.Context, p string) error {
-	_, err := call(ctx, c, "create", p, func(z *zk.Conn) (string, error) {
+	_, err := call(ctx, c, "create", p, func(z client) (string, error) {
 		return z.Create(p, nil, zk.FlagPersistent, everybody)
 	})
 	switch {
@@ -139,7 +139,7 @@ func (c *conn) ensureAll(ctx context.Context, paths ...string) error {
 // change does all of ops or nothing. The error is errMoved if one of them did not
 // find what it expects.
 func (c *conn) change(ctx context.Context, p string, ops ...any) ([]zk.MultiResponse, error) {
-	results, err := call(ctx, c, "write", p, func(z *zk.Conn) ([]zk.MultiResponse, error) { return z.Multi(ops...) })
+	results, err := call(ctx, c, "write", p, func(z client) ([]zk.MultiResponse, error) { return z.Multi(ops...) })
 	for _, expected := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty} {
 		if errors.Is(err, expected) {
 			return nil, fmt.Errorf("%w: %w", errMoved, err)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/leaf-idgen/leaf/internal/bounded"
 )
 
@@ -26,6 +24,7 @@ const inFlight = 256
 // servers answer, when the session is lost, or by close.
 type conn struct {
 	cfg   Config
+	start func(Config) (*session, error)
 	slots chan struct{}
 
 	mu      sync.Mutex
@@ -35,7 +34,7 @@ type conn struct {
 }
 
 func newConn(cfg Config) *conn {
-	return &conn{cfg: cfg, slots: make(chan struct{}, inFlight)}
+	return &conn{cfg: cfg, start: startSession, slots: make(chan struct{}, inFlight)}
 }
 
 // close ends the connection and waits for its goroutines. It may be repeated.
@@ -90,13 +89,13 @@ func (c *conn) current() (*session, error) {
 		c.ending.Go(s.close)
 		c.session = nil
 	}
-	s, err := startSession(c.cfg)
+	s, err := c.start(c.cfg)
 	c.session = s
 	return s, err
 }
 
 // call runs one request. An error of ctx means that its outcome is unknown.
-func call[T any](ctx context.Context, c *conn, step, path string, request func(*zk.Conn) (T, error)) (T, error) {
+func call[T any](ctx context.Context, c *conn, step, path string, request func(client) (T, error)) (T, error) {
 	var none T
 	select {
 	case c.slots <- struct{}{}:

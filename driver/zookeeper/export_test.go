@@ -37,8 +37,21 @@ func Rewrite(kind, path string, data []byte) ([]byte, error) {
 	return encode(record), nil
 }
 
+// Client is what a session asks.
+type Client = client
+
+// Ask makes sessions that ask a server of the test.
+func (c *conn) Ask(open func() Client) {
+	c.start = func(cfg Config) (*session, error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		events := make(chan zk.Event)
+		close(events)
+		return &session{cfg: cfg, zk: open(), events: events, ctx: ctx, cancel: cancel, ready: true, changed: make(chan struct{})}, nil
+	}
+}
+
 // Panic makes a call in which the client panics.
 func (o *Original) Panic(ctx context.Context) error {
-	_, err := call(ctx, o.conn, "read", "/", func(*zk.Conn) (string, error) { panic("a broken reply") })
+	_, err := call(ctx, o.conn, "read", "/", func(client) (string, error) { panic("a broken reply") })
 	return err
 }

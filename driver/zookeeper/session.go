@@ -12,11 +12,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// client is what a session uses of [zk.Conn].
+type client interface {
+	Get(p string) ([]byte, *zk.Stat, error)
+	Children(p string) ([]string, *zk.Stat, error)
+	Sync(p string) (string, error)
+	Create(p string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+	SessionID() int64
+	Close()
+}
+
 // session is one client of the ZooKeeper library. The library connects again by itself, and
 // opens a new session when the servers have ended the old one.
 type session struct {
 	cfg    Config
-	zk     *zk.Conn
+	zk     client
 	events <-chan zk.Event // closed when the client's goroutines have ended
 
 	ctx    context.Context //nolint:containedctx // ends with the session: the client's dialer takes none
