@@ -117,7 +117,7 @@ func (o *offline) recordRule(ctx context.Context) error {
 	}
 	if 0 < len(first) && len(first) < len(o.dbs.stores) {
 		return fmt.Errorf("%w: no tag rule is recorded in store %s, although the rule is recorded in the others: it is another database than the rule had, perhaps a copy, or it has lost its record. "+
-			"Correct its URL, or, if no node can ever reach the database that the rule had, stop all nodes, and add --accept-rule --lost %s, and as --data-dir that of one of these nodes, which knows the ID of that database: with another ID the nodes refuse it",
+			"Correct its URL, or, if only its table leaf_meta is lost, restore that from a backup, or, if no node can ever reach the database that the rule had, or there is no such backup, stop all nodes, and add --accept-rule --lost %s, and as --data-dir that of one of these nodes, which knows the ID of that database: with another ID the nodes refuse it",
 			leaf.ErrConflict, strings.Join(first, ", "), strings.Join(first, " --lost "))
 	}
 	if len(first) > 0 {

@@ -125,6 +125,34 @@ func TestLostStoreOfSeveralAsTheTextSays(t *testing.T) {
 	seen.add(t, p.ids(t, 1500))
 }
 
+// TestLostRecordOfSeveralAsTheTextSays: one of several databases has lost the table with the rule, and nothing else. The refusal says to
+// restore that table from a backup, which is older than the IDs.
+func TestLostRecordOfSeveralAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	folder, dir, seen := t.TempDir(), dataDir(t), distinct{}
+	file, backup := filepath.Join(folder, "a.db"), filepath.Join(folder, "a.backup")
+	with := func(words ...string) []string {
+		return append(words, "--store", "a=sqlite:"+file, "--store", "b=sqlite:"+filepath.Join(folder, "b.db"), "--tag-rule", "order=a,b*1000", "--tag-rule", "*=a", "--data-dir", dir)
+	}
+	take := func() {
+		t.Helper()
+		seen.add(t, printedIDs(t, leafOK(t, with("next", "order", "-n", "3000")...)))
+	}
+	leafOK(t, with("schema", "apply")...)
+	leafOK(t, with("tag", "create", "order")...)
+	take()
+	operate(t, file, "VACUUM INTO '"+backup+"'")
+	take()
+
+	operate(t, file, "DROP TABLE leaf_meta")
+	leafFails(t, regexp.MustCompile("run, with the settings of this node: (leaf schema apply)"), with("tag", "create", "user")...)
+	leafFails(t, regexp.MustCompile("if only its table leaf_meta is lost, (restore that from a backup)"), with("schema", "apply")...)
+	operate(t, file, "ATTACH '"+backup+"' AS b; DELETE FROM main.leaf_meta; INSERT INTO main.leaf_meta SELECT * FROM b.leaf_meta")
+	take()
+	leafOK(t, with("schema", "apply")...)
+	leafOK(t, with("tag", "create", "user")...)
+}
+
 // TestLostStoreOfSeveralMadeElsewhere: one of several databases is lost for good, and the operator makes it again without the
 // data directory of a node, so it has another ID. The refusal of the start says what to do, and no ID repeats.
 func TestLostStoreOfSeveralMadeElsewhere(t *testing.T) {
