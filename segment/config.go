@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/leaf-idgen/leaf"
@@ -95,6 +96,15 @@ type Config struct {
 	Runtime leaf.Runtime
 }
 
+// maxNodeID is the longest NodeID: with what boardName puts behind it, it fits into the column of leaf_repair_node.
+const maxNodeID = 60
+
+// isNodeID reports whether a board can have the name of a node.
+func isNodeID(id string) bool {
+	visible := func(r rune) bool { return ' ' < r && r <= '~' }
+	return len(id) <= maxNodeID && id != DeletedRow && !strings.ContainsFunc(id, func(r rune) bool { return !visible(r) })
+}
+
 // WithDefaults returns c with every zero field set to its default.
 func (c Config) WithDefaults() Config {
 	c.MaxWait = cmp.Or(c.MaxWait, time.Second)
@@ -143,6 +153,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.NodeID == "":
 		return leaf.BadField("node-id", c.NodeID, "must be the identity of the data directory: without it no repair of another node asks for the numbers of this one, and they could repeat")
+	case !isNodeID(c.NodeID):
+		return leaf.BadField("node-id", c.NodeID, fmt.Sprintf("must be the identity of the data directory: at most %d visible characters of ASCII, and not %q", maxNodeID, DeletedRow))
 	case c.MaxLoads < 1 || c.MaxLoads > 1000:
 		return leaf.BadField("max-loads", c.MaxLoads, "must be 1 to 1000")
 	case c.MaxStep < 1 || c.MaxStep > MaxStep:

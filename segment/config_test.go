@@ -48,6 +48,19 @@ func TestIdentityIsRequired(t *testing.T) {
 	}
 }
 
+// TestIdentityThatNoBoardCanHave is refused at once: MySQL and PostgreSQL would refuse it with each look at the board, and the node
+// would issue nothing.
+func TestIdentityThatNoBoardCanHave(t *testing.T) {
+	for id, good := range map[string]bool{
+		strings.Repeat("x", 60): true, strings.Repeat("x", 61): false, "node 1": false, "node-1\n": false, "nœud": false, segment.DeletedRow: false,
+	} {
+		err := segment.Config{NodeID: id}.WithDefaults().Validate()
+		if good && err != nil || !good && (!errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "node-id=")) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
 func TestOptionsLimits(t *testing.T) {
 	for _, c := range []struct {
 		options segment.Options
