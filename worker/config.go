@@ -47,7 +47,8 @@ type Config struct {
 	NodeID string
 
 	// Horizon is how far T lies in the future after a renewal: how long an outage of
-	// the registry is ridden out, and how long others wait after a crash. Default
+	// the registry is ridden out, and how long others wait after a crash. All nodes of a registry need
+	// the same one: after a wipe, the first of them decides by its own how long all numbers wait. Default
 	// 10 min; at least three times Renew.
 	Horizon time.Duration
 
@@ -110,7 +111,9 @@ type Config struct {
 	// and issuing ends at the T that was acknowledged.
 	Logger *slog.Logger
 
-	Nonce func() string // a new random text; default: from crypto/rand
+	// Nonce returns a text that is another one at each call, also of other processes and of later ones: two processes with one
+	// text have one number. It is for simulations. Default: from crypto/rand.
+	Nonce func() string
 
 	// Runtime is the clock and scheduler. Default: leaf.SystemRuntime, and a generator
 	// that reads the clock directly.
