@@ -30,7 +30,8 @@ type Config struct {
 	// Layouts are further layouts, each as a text of snowflake.ParseLayout. A request whose key
 	// is such a text, or another text of the same layout, gets an ID of it. All other keys get
 	// Layout, unless they read as a layout: then they are leaf.ErrBadRequest. Without Layouts,
-	// keys are ignored. IDs are unique within one layout; those of two can be equal.
+	// keys are ignored. IDs are unique within one layout; those of two can be equal. So can those of one layout that are
+	// issued with two registries, also where it is Layout of one program and a further layout of another.
 	Layouts []string
 
 	// Namespace is the label that all nodes of a registry share. 1 to 64 characters.
