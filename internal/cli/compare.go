@@ -30,7 +30,7 @@ func (compareCmd) Help() string {
   leaf compare tinyid --from-file tinyid.url
   leaf compare tinyid --from-file tinyid.url --for 24h --every 1m
 
-A tag must lie above the other service: its lowest ID, which the audit log knows, above every number that the other service has handed out. Verdicts:
+Give each --tag that leaf import had. A tag must lie above the other service: its lowest ID, which the audit log knows, above every number that the other service has handed out. Verdicts:
 
   apart      it does; LEFT is how many numbers the other service has until it meets the tag
   will meet  no number is in use by both, and the tag's next range is one of the other service
