@@ -94,8 +94,7 @@ type Config struct {
 
 	// Standby makes a refused claim a quiet wait instead of an alarm: this node takes
 	// the number over when its holder is gone. A number that does not return by itself is an
-	// alarm all the same. It needs a registry that both use: Static refuses no claim, and both
-	// would issue the same IDs.
+	// alarm all the same. It needs a registry that both use, so it is refused with Static.
 	Standby bool
 
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may
@@ -188,6 +187,9 @@ func (c Config) Validate(info Info) error {
 	}
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		return leaf.BadField("address", c.Address, "must be ip:port")
+	}
+	if c.Standby && !info.Shared && info.Kind == Fixed {
+		return leaf.BadField("standby", c.Standby, "must not be set with a static worker ID: nothing refuses the number to the second node, and both would issue the same IDs")
 	}
 	most := int64(1) << c.Layout.WorkerBits
 	if c.Numbers.Lo < 0 || c.Numbers.Len() < 1 || c.Numbers.Hi > most {

@@ -267,6 +267,11 @@ func TestStaticRegistry(t *testing.T) {
 	if _, err := worker.New(s, nil, c); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "disk=") {
 		t.Errorf("without a disk, and so without a memory: %v, want a bad request that names disk", err)
 	}
+	pair := c
+	pair.Standby = true
+	if _, err := worker.New(s, nil, pair); !errors.Is(err, leaf.ErrBadRequest) || !strings.Contains(err.Error(), "standby=") {
+		t.Errorf("one of a pair, which would not wait: %v, want a bad request that names standby", err)
+	}
 	if err := errors.Join(s.Init(t.Context(), worker.Namespace{}), s.Withdraw(t.Context(), worker.Peer{})); err != nil {
 		t.Error(err)
 	}

@@ -249,7 +249,7 @@ func (m *snowflakeMode) open(n *Node, p *sched.Process) (engine, error) {
 	}
 	cfg := worker.Config{
 		Layout: layout, Datacenter: &m.datacenter, Namespace: m.namespace().Name, Address: n.Address, Numbers: numbers, NodeID: c.nodeID,
-		Horizon: s.horizon, Renew: m.renew, Ahead: m.ahead, Policy: m.policy, Standby: m.standby, KeepOnStop: m.keepsOnStop,
+		Horizon: s.horizon, Renew: m.renew, Ahead: m.ahead, Policy: m.policy, Standby: m.standby && s.registry != nil, KeepOnStop: m.keepsOnStop,
 		Alarms: &e.alarms, Nonce: func() string { return m.nonce(e) }, Runtime: p, Elapsed: e.elapsed,
 	}
 	if m.asks {
