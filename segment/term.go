@@ -42,6 +42,20 @@ func (a *Allocator) Strict(tag string) bool {
 	return t.strict
 }
 
+// Rebuilt reports whether a tag in strict order waits for its repair because this node lost its fence. Only this node has latched
+// the tag, so other nodes issue it.
+func (a *Allocator) Rebuilt() bool {
+	if a.fence.Latched() == 0 {
+		return false
+	}
+	for tag, m := range a.fence.All() {
+		if m.Rebuilt && a.Strict(tag) {
+			return true
+		}
+	}
+	return false
+}
+
 // Heard tells that the owner of a tag in strict order has issued IDs below end. Only owners have a fence of such a
 // tag. So a node that took calls to the owner refuses what the owner has issued, when it is the owner itself and the
 // database has lost the owner's ranges.

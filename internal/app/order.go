@@ -66,7 +66,7 @@ func (a *App) openOrder() (*order, error) {
 	o := &order{hidden: hidden, cfg: a.cfg.Order, maxWait: a.cfg.Segment.MaxWait, router: a.dbs.router, self: self, log: a.log, strict: func(tag string) bool { return a.alloc.Strict(tag) }, heard: func(tag string, end int64) { a.alloc.Heard(tag, end) }}
 	o.weight = func() int {
 		switch {
-		case o.leaving.Load(), a.files.lostError() != nil, a.alloc.ClockMisfits(): // the node does not issue all of its tags any more
+		case o.leaving.Load(), a.files.lostError() != nil, a.alloc.ClockMisfits(), a.alloc.Rebuilt(): // the node does not issue all of its tags any more
 			return 0
 		case a.presence != nil:
 			return a.presence.announcer.Status().Node.Weight

@@ -312,6 +312,51 @@ func TestWrongClockGivesTagsAway(t *testing.T) {
 	until(t, "the node has the weight 0", func() bool { return app.WeightInOrder(late) == 0 })
 }
 
+// TestRebuiltFenceGivesTagsAway: a node whose fence was made anew issues no tag before its repair. Until then the other node issues
+// the tags in strict order.
+func TestRebuiltFenceGivesTagsAway(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	broken := ordered(t, dir)
+	first, stop := start(t, broken)
+	tags := []string{"a", "b", "c", "d"}
+	for _, tag := range tags {
+		createStrict(t, first, tag)
+	}
+	second, _ := start(t, ordered(t, dir))
+	if code, text := get(t, second, "/api/segment/get/a"); code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	stop()
+	if err := os.Remove(filepath.Join(broken.DataDir, "fence")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.RebuildFence(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	first, _ = start(t, broken)
+	for _, tag := range tags {
+		for _, a := range []*app.App{first, second} {
+			if code, text := get(t, a, "/api/segment/get/"+tag); code != http.StatusOK {
+				t.Errorf("tag %s: %d %s", tag, code, text)
+			}
+		}
+	}
+	if weight := app.WeightInOrder(first); weight != 0 {
+		t.Errorf("weight %d before the tags are repaired", weight)
+	}
+	var repairs sync.WaitGroup
+	for _, tag := range tags {
+		repairs.Go(func() {
+			if _, err := manage.Ask(t.Context(), second.Backend(), manage.RepairTag{Name: tag}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	repairs.Wait()
+	until(t, "the node takes its share again", func() bool { return app.WeightInOrder(first) > 0 })
+}
+
 // TestSequencesAreBounded: what a node keeps of sequences is bounded, because it never drops one.
 func TestSequencesAreBounded(t *testing.T) {
 	t.Parallel()
