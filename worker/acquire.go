@@ -100,9 +100,14 @@ func answered(err error) bool {
 
 // claim calls the registry for a number. last is our last claim there; filed is that of the
 // file, perhaps at another registry. The clock is looked at
-// once more, so that no jump since then gets into T or makes others look expired.
+// once more, so that no jump since then gets into T or makes others look expired. A claim is some thirty requests of a driver,
+// one after the other: after one that has ended at its deadline, the next one has longer, but no longer than quiet counts.
 func (h *Holder) claim(nonce string, last, filed *Previous) (Record, error) {
-	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.Timeout)
+	within := h.cfg.Timeout
+	if h.unfinished {
+		within = max(within, min(4*within, h.cfg.Lease))
+	}
+	ctx, cancel := h.rt.WithTimeout(h.base, within)
 	defer cancel()
 	now, elapsed := h.read()
 	if err := h.clock.look(now, elapsed); err != nil {
@@ -132,6 +137,7 @@ func (h *Holder) claim(nonce string, last, filed *Previous) (Record, error) {
 		lost.Quiet = quiet // once, by a clock that is trusted: the moment must not move with each attempt
 	}
 	own, err := h.reg.Claim(ctx, req)
+	h.unfinished = err != nil && !answered(err) && ctx.Err() != nil
 	if err == nil || answered(err) && !unusable(err) {
 		h.cfg.Alarms.Clear(leaf.AlarmRegistry, h.info.Name)
 	}

@@ -78,7 +78,8 @@ type Config struct {
 	// use once more, where the registry was wiped.
 	Fresh bool
 
-	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s.
+	// Timeout is the deadline of each call to the registry. 10 ms to 1 min; default 2 s. After a claim that has
+	// ended at it, the next claim gets four times as long, but no longer than a Lease that is above Timeout.
 	Timeout time.Duration
 
 	// Tolerance and Policy are the generator's: how far a clock may step back for a

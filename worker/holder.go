@@ -38,12 +38,13 @@ type Holder struct {
 	made  time.Time // by New
 
 	// The loop's own, and Close's once the loop has ended.
-	held      *session      // claimed and neither lost nor released, also while its first write to the disk lasts or after that failed
-	failures  int           // renewals without an answer in a row
-	damaged   bool          // the registry has records that cannot be read
-	inspected time.Duration // elapsed time of the last look for those
-	doubts    bool          // the clock cannot be trusted, and the peers must not believe it
-	asked     []string      // nonces of claims without an answer, which the registry may have recorded; the latest last
+	held       *session      // claimed and neither lost nor released, also while its first write to the disk lasts or after that failed
+	failures   int           // renewals without an answer in a row
+	damaged    bool          // the registry has records that cannot be read
+	inspected  time.Duration // elapsed time of the last look for those
+	doubts     bool          // the clock cannot be trusted, and the peers must not believe it
+	unfinished bool          // the last claim ended at its deadline
+	asked      []string      // nonces of claims without an answer, which the registry may have recorded; the latest last
 
 	// Of the goroutine that writes the file: the one that extends t, or the one that has ended it.
 	named     string        // the nonce that name has last put into the file, where the disk confirmed it
