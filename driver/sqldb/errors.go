@@ -23,6 +23,7 @@ const (
 	kindTooBig                  // a number does not fit
 	kindBadText                 // a text does not fit its column, or has a character that the column cannot hold
 	kindReadOnly                // the server accepts no writes
+	kindCutOff                  // the server is cut off from its group and carries out nothing
 	kindBusy                    // another process writes; nothing was done
 	kindSerialize               // rolled back because of a concurrent transaction
 	kindUnsupported             // the server carries out no such statement; nothing was done

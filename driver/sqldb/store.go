@@ -223,11 +223,12 @@ func (s *Store) freshen(start time.Time, err error) {
 	}
 	// A server that went silent leaves a pool full of dead connections, each of
 	// which would cost a deadline; one that became a replica leaves a pool full of
-	// connections that cannot write, and one that lacked a right, of sessions that never
+	// connections that cannot write, one that is cut off from its group a pool full of connections to
+	// that member, and one that lacked a right, of sessions that never
 	// get it on MySQL. A row that another session locks also ends in a deadline, but then
 	// other statements succeed.
 	silent := errors.Is(err, context.DeadlineExceeded) && s.lastOK.Load() < int64(start.Sub(s.born))
-	if kind := s.dialect.kindOf(err); silent || kind == kindReadOnly || kind == kindDenied {
+	if kind := s.dialect.kindOf(err); silent || kind == kindReadOnly || kind == kindCutOff || kind == kindDenied {
 		s.write.SetMaxIdleConns(0)
 		s.write.SetMaxIdleConns(s.cfg.maxIdle())
 	}
