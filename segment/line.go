@@ -11,7 +11,8 @@ import "container/list"
 // counts as new, or a tag with many callers would be stuck behind those with one.
 //
 // Loads ahead of need do not count as the oldest: no caller cancels them, so behind
-// enough of them the callers of every other load would leave, and the order never turn.
+// enough of them the callers of every other load would leave, and the order never turn. A caller
+// that leaves one of them turns the order, too: it stays in the line, and its next callers make it new.
 //
 // Slow tags (queue) stay in order. They wait much longer than their callers, and each is asked
 // for again every second, so with the newest first a row that is free again might get no turn.
@@ -49,15 +50,22 @@ func (l *line) again(place *list.Element, ahead bool) {
 // drop takes out the load at place, whose callers have left, and reports whether it was
 // there.
 func (l *line) drop(place *list.Element) bool {
-	older := place.Prev()
-	for !l.newestFirst && older != nil && older.Value.(*queued).ahead {
-		older = older.Prev()
-	}
+	l.left(place)
 	before := l.loads.Len()
 	l.loads.Remove(place)
-	dropped := l.loads.Len() < before
-	l.newestFirst = l.newestFirst || dropped && older == nil && !l.inOrder
-	return dropped
+	return l.loads.Len() < before
+}
+
+// left notes that callers of the load at place have left before its turn.
+func (l *line) left(place *list.Element) {
+	if l.newestFirst || l.inOrder {
+		return
+	}
+	first := place
+	for older := place.Prev(); older != nil && older.Value.(*queued).ahead; older = older.Prev() {
+		first = older
+	}
+	l.newestFirst = first == l.loads.Front()
 }
 
 // pop takes out the load whose turn it is, or the oldest, nil if there is none.

@@ -114,3 +114,39 @@ func TestOldestProbes(t *testing.T) {
 		}
 	})
 }
+
+// TestCallersAmongThePreloaded: after a start, ranges of many recent tags are loaded ahead of need, and no caller takes
+// these loads back. A tag that is asked for meanwhile does not wait for all of them.
+func TestCallersAmongThePreloaded(t *testing.T) {
+	const tags, took = 400, 50 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		s, d := newStore(), newDisk()
+		name := func(i int) string { return fmt.Sprintf("tag%03d", i) }
+		for i := range tags {
+			s.Put(segment.Row{Tag: name(i), MaxID: 1, Step: 1000})
+		}
+		before := node(t, s, d, segment.Config{})
+		for i := range tags {
+			next(t, before, name(i))
+		}
+		closeNode(t, before)
+		s.set(func(st *store) {
+			st.onReserve = func(_ context.Context, _ segment.Request, do func() (segment.Reservation, error)) (segment.Reservation, error) {
+				time.Sleep(took)
+				return do()
+			}
+		})
+		a := node(t, s, d, segment.Config{MaxLoads: 1, MaxWait: time.Second})
+		asked := time.Now()
+		for _, i := range []int{tags - 1, tags / 2} {
+			for {
+				if _, err := a.Next(t.Context(), name(i)); err == nil {
+					break
+				}
+			}
+		}
+		if waited := time.Since(asked); waited > 3*time.Second {
+			t.Errorf("two tags that are asked for wait %v behind %d that are not", waited, tags)
+		}
+	})
+}

@@ -105,6 +105,15 @@ func (q *queue) drop(place *list.Element) bool {
 	return slices.ContainsFunc(lines[:], func(l *line) bool { return l.drop(place) })
 }
 
+// left notes that a caller has left the load at place, which stays and may have begun.
+func (q *queue) left(place *list.Element) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.lines() {
+		l.left(place)
+	}
+}
+
 // resume lets the loads begin.
 func (q *queue) resume() {
 	q.mu.Lock()

@@ -235,6 +235,9 @@ func (t *Tag) gaveUp(waitErr error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buffer()
+	if b.loading() && b.ahead { // else uncount drops the load
+		t.shard.queue.left(b.place)
+	}
 	e := &unservedError{tag: t.name, sentinel: leaf.ErrExhausted, cause: errors.Join(waitErr, b.failed), failed: b.failed}
 	switch {
 	case b.last.count == 0:
