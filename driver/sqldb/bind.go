@@ -25,6 +25,10 @@ const (
 // period of their numbers, and what nodes have told of numbers, with the ends of rows that were deleted.
 var segmentTables = []string{"leaf_alloc", "leaf_meta", "leaf_tag_option", "leaf_repair", "leaf_repair_node"}
 
+// rowsElsewhere is what a table is refused for whose rows are on another server.
+const rowsElsewhere = "its rows are on another server, which may neither keep them nor lock them for this node; " +
+	"stop all nodes and Java servers that use the table, and then give all of them the URL of that server"
+
 const metaGone = "the table leaf_meta is gone, or this user may not read it any more, and says whose the database is"
 
 // stored is a binding as it is recorded.

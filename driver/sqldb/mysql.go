@@ -60,9 +60,11 @@ const (
 	// knows nothing of locks, a load that meets a changed row is rolled back.
 	mysqlTouch = "UPDATE leaf_alloc SET max_id = max_id ^ 1 WHERE max_id >= 0"
 
-	// One of some tables (%s) without transactions.
+	// One of some tables (%s) without transactions, or with its rows on another server. There a row that is read FOR UPDATE
+	// stays unlocked, and an UPDATE of a row that has changed since counts as done.
 	mysqlNotTransactional = "SELECT t.TABLE_NAME, e.ENGINE FROM information_schema.TABLES t JOIN information_schema.ENGINES e" +
-		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s) AND e.TRANSACTIONS = 'NO' LIMIT 1"
+		" ON e.ENGINE = t.ENGINE WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s) AND (e.TRANSACTIONS = 'NO' OR e.ENGINE = '" + mysqlFederated + "') LIMIT 1"
+	mysqlFederated = "FEDERATED"
 
 	// mysqlIsolation makes a plain read show committed rows only, whatever the
 	// server's default. It is a statement of its own because the variable has two
@@ -166,13 +168,15 @@ func execOn(ctx context.Context, c driver.Conn, statement string) error {
 	return err
 }
 
-// checkMySQL refuses a table whose statements are not transactions.
+// checkMySQL refuses a table whose statements are not transactions of this server.
 func checkMySQL(ctx context.Context, s *Store, tables ...string) error {
 	var table, engine string
 	found, err := queryRow(ctx, s.read, fmt.Sprintf(mysqlNotTransactional, "'"+strings.Join(tables, "', '")+"'"), nil, []any{&table, &engine})
 	switch {
 	case err != nil:
 		return fmt.Errorf("read engine of %s: %w", strings.Join(tables, ", "), err)
+	case engine == mysqlFederated: // made InnoDB it would be a copy, beside the nodes that use the rows there
+		return fmt.Errorf("%w: %s has ENGINE=%s, so "+rowsElsewhere, segment.ErrSchema, table, engine)
 	case found:
 		return fmt.Errorf("%w: %s has ENGINE=%s, which loses committed rows in a crash; run: ALTER TABLE %[2]s ENGINE=InnoDB", segment.ErrSchema, table, engine)
 	}

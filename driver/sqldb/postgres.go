@@ -63,7 +63,8 @@ const (
 
 	// The first and the last schema of some tables, and what is wrong with them and with those that hold their rows, which
 	// are the partitions of a table and the tables behind a view: one that is not in the write-ahead log, one of which
-	// policies can hide rows from this user, and a trigger that comes behind the last statement of a transaction.
+	// policies can hide rows from this user, one whose rows are on another server, and a trigger that comes behind the
+	// last statement of a transaction.
 	postgresTables = "WITH RECURSIVE named AS (SELECT CAST(to_regclass(t) AS oid) AS oid FROM unnest(string_to_array($1, ',')) AS t)," +
 		" own AS (SELECT oid FROM named WHERE oid IS NOT NULL UNION SELECT below.oid FROM own, LATERAL (" +
 		"SELECT inhrelid AS oid FROM pg_inherits WHERE inhparent = own.oid UNION ALL" +
@@ -73,6 +74,7 @@ const (
 		" COALESCE(MAX(n.nspname) FILTER (WHERE c.oid IN (SELECT oid FROM named)), '')," +
 		" COALESCE(MIN(" + postgresName + ") FILTER (WHERE c.relpersistence = 'u'), '')," +
 		" COALESCE(MIN(" + postgresName + ") FILTER (WHERE row_security_active(c.oid)), '')," +
+		" COALESCE(MIN(" + postgresName + ") FILTER (WHERE c.relkind = 'f'), '')," +
 		" COALESCE((SELECT MIN(quote_ident(t.tgname) || ' ON ' || CAST(CAST(t.tgrelid AS regclass) AS text)) FROM pg_trigger t" +
 		" WHERE t.tgrelid IN (SELECT oid FROM own) AND t.tginitdeferred AND NOT t.tgisinternal AND t.tgenabled <> 'D'), '')" +
 		" FROM own JOIN pg_class c ON c.oid = own.oid JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -214,15 +216,16 @@ func queryBoth(ctx context.Context, q querier, query string, args, first, second
 }
 
 // checkPostgres begins and ends a transaction, which a pooler of statements refuses. It refuses
-// tables of which a crash leaves no row, or of which this user may not see each row, and a trigger that
-// can change a number when the transaction ends, behind all that a load reads.
+// tables of which a crash leaves no row, or of which this user may not see each row, those of another
+// server, of which it cannot tell that, and a trigger that can change a number when the transaction ends,
+// behind all that a load reads.
 //
 // Tables of one name in several schemas make it refuse tables that it finds in different ones:
 // a user with another search_path finds another leaf_meta beside the same leaf_alloc.
 func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 	return s.transact(ctx, func(conn *sql.Conn) error {
-		var first, last, unlogged, hidden, deferred string
-		if _, err := queryRow(ctx, conn, postgresTables, []any{strings.Join(tables, ",")}, []any{&first, &last, &unlogged, &hidden, &deferred}); err != nil {
+		var first, last, unlogged, hidden, foreign, deferred string
+		if _, err := queryRow(ctx, conn, postgresTables, []any{strings.Join(tables, ",")}, []any{&first, &last, &unlogged, &hidden, &foreign, &deferred}); err != nil {
 			return fmt.Errorf("look at the tables %s: %w", strings.Join(tables, ", "), err)
 		}
 		switch {
@@ -231,6 +234,8 @@ func checkPostgres(ctx context.Context, s *Store, tables ...string) error {
 		case hidden != "":
 			return fmt.Errorf("%w: row-level security of %s can hide rows from this user, and with them numbers that are in use; run: ALTER TABLE %[2]s DISABLE ROW LEVEL SECURITY, "+
 				"or let the user see all rows: ALTER ROLE ... BYPASSRLS", segment.ErrDenied, hidden)
+		case foreign != "":
+			return fmt.Errorf("%w: %s is a foreign table, so "+rowsElsewhere, segment.ErrSchema, foreign)
 		case deferred != "":
 			return fmt.Errorf("%w: the trigger %s is INITIALLY DEFERRED, so it can change a number after a load has read it; drop it, or make it INITIALLY IMMEDIATE", segment.ErrSchema, deferred)
 		case first != last:
