@@ -26,6 +26,10 @@ type identity struct {
 	// readable is whether a Bind, or a reading of the ID, has found leaf_meta. From then on each statement reads it: if it
 	// did not, another rule could be recorded unseen when the table or the right to read it is lost.
 	readable atomic.Bool
+
+	// alone is whether it is that of a registry outside the store: its ID need not be that of a cluster, and nothing is known of
+	// tags there.
+	alone bool
 }
 
 func (i *identity) get() string {
@@ -151,13 +155,13 @@ func (r *Records) Identify(ctx context.Context, id string) (found string, err er
 	found, err = s.storedCluster(ctx, s.read)
 	switch {
 	case err != nil || found != "" || id == "":
-	case r.alone:
+	case s.identity.alone:
 		found, err = s.record(ctx, metaCluster, id)
 	default: // id may be that of another registry, which this node used before
 		found, err = s.putCluster(ctx)
 	}
 	if kind := s.dialect.kindOf(err); err != nil && (kind.missing() || kind == kindDenied || kind == kindReadOnly) {
-		if r.alone { // else a Store would take ranges without what says whose the database is (rule K)
+		if s.identity.alone { // else a Store would take ranges without what says whose the database is (rule K)
 			s.identity.readable.Store(false)
 		}
 		return s.identity.get(), nil

@@ -189,6 +189,14 @@ func TestNoDatabase(t *testing.T) {
 			if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), "leaf tag create TAG --start NUMBER") {
 				t.Errorf("%v; want ErrSchema that says how to make the tables and tags of a database that is lost", err)
 			}
+			registry := openRecords(t, missing.URL()) // of a node whose tags are elsewhere
+			if err := registry.Expect(strings.Repeat("c", 32)); err != nil {
+				t.Fatal(err)
+			}
+			_, err = registry.List(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "on the server") || strings.Contains(err.Error(), "tag create") || strings.Contains(err.Error(), "--data-dir") {
+				t.Errorf("%v; want nothing of tags, nor to give the registry the ID of the data directory's cluster", err)
+			}
 			execAll(t, admin, "CREATE DATABASE "+missing.Name())
 			t.Cleanup(func() {
 				_ = errors.Join(s.Close(), used.Close())

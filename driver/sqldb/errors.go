@@ -48,7 +48,7 @@ func (s *Store) explain(err error) error {
 // lost says what to do where this node knows that there were tables, "" where it knows of none.
 func (s *Store) lost() string {
 	own := s.identity.get()
-	if own == "" {
+	if own == "" || s.identity.alone {
 		return ""
 	}
 	return fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out to which database the URL of the store leads, and correct the URL. "+

@@ -29,7 +29,6 @@ const recordsConns = 4
 type Records struct {
 	store   *Store
 	own     bool // the store is ours to close
-	alone   bool // no Store of the same database compares what this compares
 	sql     *recordStatements
 	rule    *segment.Binding // what the node takes the database for; nil: it does not compare that
 	checked atomic.Bool      // the tables are such that a transaction holds
@@ -49,9 +48,8 @@ func OpenRecords(url string, cfg Config) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newRecords(s, true, &s.dialect.records)
-	r.alone = true
-	return r, nil
+	s.identity.alone = true
+	return newRecords(s, true, &s.dialect.records), nil
 }
 
 // Records returns the registry in the same database. With an embedded one it shares
