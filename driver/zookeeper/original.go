@@ -221,7 +221,8 @@ func (o *Original) admitJava(ctx context.Context, fingerprint string) error {
 	}
 	for _, name := range children {
 		if address, _, ok := parseChild(name); ok && !slices.Contains(owners, address) {
-			return fmt.Errorf("%w: %s is a Java server's, whose IDs have the layout %q, this node's %q; IDs of two layouts or epochs can be equal: set the layout back, or give this node another name, and its IDs tables of their own",
+			return fmt.Errorf("%w: %s is a Java server's, whose IDs have the layout %q, this node's %q; IDs of two layouts or epochs can be equal. If the program of the Java servers sets another epoch, do as rule 2 of docs/MIGRATION.md#snowflake-mode-on-the-originals-zookeeper-path says; "+
+				"otherwise set the layout back, or give this node another name, and its IDs tables of their own",
 				worker.ErrForeign, o.childPath(name), java, fingerprint)
 		}
 	}

@@ -236,7 +236,8 @@ func TestOriginalRefusesJavaOfAnotherLayout(t *testing.T) {
 	path := p.java(t, "10.0.0.9:8080", now)
 	for _, nonce := range []string{first.Nonce, "new"} {
 		req.Nonce = nonce
-		if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "tables of their own") {
+		if r, err := o.Claim(ctx(t), req); !errors.Is(err, worker.ErrForeign) || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "sets another epoch, do as rule 2 of docs/MIGRATION.md#snowflake-mode") || !strings.Contains(err.Error(), "tables of their own") {
 			t.Errorf("Claim beside a Java server = %+v, %v; want ErrForeign with %s, and that another name is not enough", r, err, path)
 		}
 	}
