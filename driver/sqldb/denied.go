@@ -31,7 +31,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	case kindDenied:
 		return fmt.Errorf("%w: user %q lacks a right (%w); %s", segment.ErrDenied, user, err, s.grant(ctx, err))
 	case kindNoDatabase:
-		return fmt.Errorf("%w: the database %q does not exist on the server (%w)%s; create it, then %s", segment.ErrSchema, s.target.database, err, s.lost(), s.applyCommand())
+		return fmt.Errorf("%w: the database %q does not exist on the server (%w)%s; create the database, then %s", segment.ErrSchema, s.target.database, err, s.lost(), s.applyCommand())
 	case kindPooling:
 		return fmt.Errorf("%w (%w)", errPooling, err)
 	}

@@ -174,7 +174,7 @@ func TestNoDatabase(t *testing.T) {
 			} {
 				err := call()
 				if !errors.Is(err, segment.ErrSchema) || !strings.Contains(err.Error(), `"`+missing.Name()+`" does not exist on the server`) ||
-					!strings.Contains(err.Error(), "create it, then run: leaf schema apply") {
+					!strings.Contains(err.Error(), "create the database, then run: leaf schema apply") {
 					t.Errorf("%v; want ErrSchema that says what to create first", err)
 				}
 				if text := strings.ToLower(err.Error()); strings.Contains(text, "tls") || strings.Contains(text, "\n") {

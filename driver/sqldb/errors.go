@@ -52,7 +52,7 @@ func (s *Store) lost() string {
 		return ""
 	}
 	return fmt.Sprintf(", and this node has taken ranges from the database of cluster %s: find out to which database the URL of the store leads, and correct the URL. "+
-		"Only if those tables are lost for good, stop every node that used them, make new ones, with --data-dir of one of these nodes, which gives them the ID of that cluster, and for one of several databases with --accept-rule --lost NAME, "+
+		"Only if those tables are lost for good, stop every node that used them, make new ones, by the command at the end and with --data-dir of one of these nodes, which gives them the ID of that cluster, and for one of several databases with --accept-rule --lost NAME, "+
 		"and then, for each tag: leaf tag create TAG --start NUMBER, with %s", own, segment.AboveAll)
 }
 
