@@ -147,7 +147,7 @@ func (t *translator) database(needed bool) {
 	}
 	url, notes, err := translateJDBC(p.value, t.seen[legacyUser].value, t.seen[legacyPassword].value)
 	if err != nil {
-		t.out.needs["store"] = &Error{Key: p.key, Value: Redact(p.value), Source: t.at(p), Limit: err.Error() + ". Or name the database of the Java servers, with its schema, with --store (LEAF_STORE)"}
+		t.out.needs["store"] = &Error{Key: p.key, Value: Redact(p.value), Source: t.at(p), Limit: err.Error() + "; --store (LEAF_STORE) takes the place of this URL: name the database of the Java servers there, with its schema"}
 		return
 	}
 	for _, n := range notes {

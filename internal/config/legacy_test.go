@@ -38,7 +38,7 @@ func TestLegacyFile(t *testing.T) {
 		{name: "duplicate key", text: jdbc + "leaf.jdbc.username=me", want: `leaf.jdbc.username (leaf.properties:4): is set twice, first on line 2; the Java server takes the last one`},
 		{name: "no database", text: "leaf.segment.enable=true\nleaf.jdbc.url=", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
 		{name: "empty file", text: "", want: `leaf.jdbc.url (leaf.properties): is missing or blank: it must name the database (or set --store)`},
-		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known, and may lead to another database or schema. Or name the database of the Java servers, with its schema, with --store (LEAF_STORE)`},
+		{name: "unknown parameter", text: "leaf.jdbc.url=jdbc:mysql://u:hunter2@db/leaf?fancy=1", want: `leaf.jdbc.url="jdbc:mysql://u:xxxxx@db/leaf?fancy=1" (leaf.properties:1): parameter fancy is not known, and may lead to another database or schema; --store (LEAF_STORE) takes the place of this URL: name the database of the Java servers there, with its schema`},
 		{name: "broken escape", text: `leaf.jdbc.url=\u12`, want: `leaf.jdbc.url (leaf.properties:1): \u must be followed by four hexadecimal digits`},
 	}
 	for _, tc := range cases {
