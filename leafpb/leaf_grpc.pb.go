@@ -44,7 +44,7 @@ type LeafServiceClient interface {
 	// Stream answers many requests over one stream, in the order of the requests. Any
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on. Set no retry policy for it:
-	// gRPC's C core then leaves out an answer, and later ones are taken for others.
+	// with one, gRPC's C core can leave out an answer, and later ones are taken for others.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 	// Sequence gives entities of a sequence, such as users, the next of their own numbers. Each request is
 	// answered by itself, so the status is OK also if all of them fail.
@@ -132,7 +132,7 @@ type LeafServiceServer interface {
 	// Stream answers many requests over one stream, in the order of the requests. Any
 	// number may be in flight; one that waits holds up those after it. A request that
 	// fails is answered with an error, and the stream goes on. Set no retry policy for it:
-	// gRPC's C core then leaves out an answer, and later ones are taken for others.
+	// with one, gRPC's C core can leave out an answer, and later ones are taken for others.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	// Sequence gives entities of a sequence, such as users, the next of their own numbers. Each request is
 	// answered by itself, so the status is OK also if all of them fail.
