@@ -215,7 +215,8 @@ func mysqlKind(err error) kind {
 		return kindBadText
 	case 1290, 1792, 1836: // read_only, read-only transaction, read-only mode
 		return kindReadOnly
-	case 1047: // a member of a Galera group without a quorum
+	case 1047, // a member of a Galera group without a quorum
+		3796: // one that Group Replication has expelled, where readings wait for the group
 		return kindCutOff
 	case 1180: // the engine refused the COMMIT; in Group Replication because another member's transaction came first
 		if strings.Contains(e.Message, mysqlEngineDeadlock) {
