@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,26 @@ func TestAnnouncementFails(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		a.issue(10)
+	})
+}
+
+// TestTroubleIsLoggedOnce: the node tries again each second, for as long as a disk is full or a right is missing, and its
+// log may be on that disk.
+func TestTroubleIsLoggedOnce(t *testing.T) {
+	run(t, worker.Fixed, func(w *world) {
+		n := w.node("a")
+		var log lines
+		n.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		if err := n.start(&wrong{Registry: worker.NewPool(w.records), info: w.records.Info(), mute: errors.New("no such table")}); err != nil {
+			t.Fatal(err)
+		}
+		n.disk.set(func(d *disk) { d.err = errors.New("no space left on device") })
+		time.Sleep(time.Minute)
+		for _, text := range []string{"the time bound is not extended", "not announced"} {
+			if got := strings.Count(log.String(), text); got != 1 {
+				t.Errorf("%d lines of %q in a minute, want 1", got, text)
+			}
+		}
 	})
 }
 

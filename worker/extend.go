@@ -51,7 +51,11 @@ func (h *Holder) extendOnce(s *session) {
 	if inner == s.inner.Load() && h.unwritten == nil {
 		return
 	}
+	again := h.unwritten != nil // the alarm tells of the later ones
 	if err := h.writeFile(h.base, claim, asked, inner, bound); err != nil {
+		if again {
+			return
+		}
 		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(s.inner.Load()).UTC(), "error", err)
 		return
 	}

@@ -42,6 +42,7 @@ type Holder struct {
 	failures   int           // renewals without an answer in a row
 	damaged    bool          // the registry has records that cannot be read
 	inspected  time.Duration // elapsed time of the last look for those
+	mute       error         // why the last announcement failed, nil if it did not
 	doubts     bool          // the clock cannot be trusted, and the peers must not believe it
 	unfinished bool          // the last claim ended at its deadline
 	asked      []string      // nonces of claims without an answer, which the registry may have recorded; the latest last

@@ -230,7 +230,9 @@ func (h *Holder) publish(s *session) bool {
 func (h *Holder) announce(own Record) {
 	ctx, cancel := h.rt.WithTimeout(h.base, h.cfg.aside())
 	defer cancel()
-	if err := h.reg.Announce(ctx, h.self(own)); err != nil && !h.isClosing() {
+	err := h.reg.Announce(ctx, h.self(own))
+	news := err != nil && (h.mute == nil || h.mute.Error() != err.Error())
+	if h.mute = err; news && !h.isClosing() {
 		h.log.Warn("this node is not announced to its peers; their clock checks miss it", "error", err)
 	}
 }
