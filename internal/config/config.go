@@ -79,7 +79,7 @@ type Segment struct {
 type Log struct {
 	Level  string `key:"level" default:"info" oneof:"debug info warn error" hint:"LEVEL" help:"Least severe messages to print."`
 	Format string `key:"format" default:"text" oneof:"text json" hint:"FORMAT" help:"Form of the log lines on standard error."`
-	Access bool   `key:"access" default:"false" help:"Write a line for each request of a client at level info: protocol, client, ID of the request, mode, tag, count, time, first ID or error. A request over HTTP or gRPC that brings no X-Request-Id gets one, which its reply shows. Each request then waits until its line is written."`
+	Access bool   `key:"access" default:"false" help:"Write a line for each request of a client at level info: protocol, client, ID of the request, mode, tag, count, time, first ID or error. A request over HTTP or gRPC that brings no X-Request-Id gets one, which its reply shows. No request waits for its line: lines that are not read in time are left out."`
 }
 
 // NeedsStores reports whether the node has any use for its databases.
