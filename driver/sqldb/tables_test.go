@@ -59,6 +59,9 @@ func TestTablesThatForget(t *testing.T) {
 			t.Parallel()
 			d := c.database(t)
 			admin := d.Open(t)
+			if strings.HasPrefix(name, "mariadb, another") && !isMariaDB(t, admin) {
+				t.Skip("make test-matrix gives MySQL in the place of MariaDB, and MySQL has FEDERATED switched off")
+			}
 			applySchema(t, d.URL())
 			user := makeUser(t, admin, d)
 			rights := "ALL TABLES IN SCHEMA public"
