@@ -20,6 +20,9 @@
 // Keys of the registry, below the prefix:
 //
 //	namespace      name, fingerprint, and from when on unused numbers may issue
+//	incarnation    a random text, made with the namespace
+//	given          its version counts the numbers that got their first record
+//	id             the ID of the registry, which the namespace does not end; beside a store, owner has it
 //	claims/<n>     the holder of number n
 //	bounds/<n>     T of number n, in Unix ms
 //	peers/<nonce>  an announced process; on an etcd lease

@@ -16,6 +16,7 @@
 //	leaf_namespace                   name, fingerprint, and from when on fresh numbers may be used
 //	leaf_temporary/<ip>:<port>       ephemeral: the process runs
 //	leaf_pool/…                      the same for Recycle: namespace, claims, bounds, peers
+//	leaf_id                          the ID of the registry, of both kinds, which no namespace ends
 //
 // No claim is made while both leaf_namespace and leaf_pool/namespace exist, and none is
 // renewed without its own one, so the two kinds never hold numbers at the same time.
