@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaf-idgen/leaf"
+	"github.com/leaf-idgen/leaf/internal/config"
 	"github.com/leaf-idgen/leaf/internal/manage"
 )
 
@@ -28,7 +29,7 @@ type workerListCmd struct {
 
 // Help implements kong.HelpProvider.
 func (workerListCmd) Help() string {
-	return `STATE is running (heard of within a lease), held (not heard of, and its time bound has not passed), expired (its time bound has passed) or released. ISSUES BELOW is the bound T: the last owner issued nothing at or above it, and the next one starts there; - stands for a number that issued nothing.`
+	return `STATE is running (heard of within a lease), held (not heard of, and its time bound has not passed), expired (its time bound has passed), released or unreadable. ISSUES BELOW is the bound T: the last owner issued nothing at or above it, and the next one starts there; - stands for a number that issued nothing, and unknown for a static one, or one whose record cannot be read: its owner may have had a clock that was ahead.`
 }
 
 // Run lists all worker IDs that the registry knows.
@@ -137,7 +138,7 @@ func (c *workerConfirmClockCmd) Run(ctx context.Context, p Process) error {
 func printWorkers(w io.Writer, all manage.Workers) error {
 	rows := [][]string{{"WORKER", "ADDRESS", "STATE", "ISSUES BELOW", "NOTE"}}
 	for _, r := range all.Workers {
-		rows = append(rows, []string{strconv.FormatInt(r.Number, 10), orDash(r.Address), r.State, moment(r.Bound), ownNote(r.Own)})
+		rows = append(rows, []string{strconv.FormatInt(r.Number, 10), orDash(r.Address), r.State, issuesBelow(all, r), ownNote(r.Own)})
 	}
 	return printTable(w, rows)
 }
@@ -145,7 +146,7 @@ func printWorkers(w io.Writer, all manage.Workers) error {
 func printWorker(w io.Writer, all manage.Workers, r manage.Worker) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(tw, "worker\t%d\nregistry\t%s (%s)\naddress\t%s\nstate\t%s\nfrom\t%s\nissues below\t%s\n",
-		r.Number, all.Registry, all.Kind, orDash(r.Address), r.State, moment(r.Floor), moment(r.Bound))
+		r.Number, all.Registry, all.Kind, orDash(r.Address), r.State, moment(r.Floor), issuesBelow(all, r))
 	if note := ownNote(r.Own); note != "" {
 		fmt.Fprintf(tw, "note\t%s\n", note)
 	}
@@ -166,7 +167,15 @@ func orDash(text string) string {
 	return printable(text)
 }
 
-// moment shows Unix milliseconds; registries without a memory know none.
+// issuesBelow shows T, which must not look like that of a number that has issued nothing where no registry can tell it.
+func issuesBelow(all manage.Workers, r manage.Worker) string {
+	if r.State == manage.WorkerUnreadable || all.Registry == config.RegistryStatic {
+		return "unknown"
+	}
+	return moment(r.Bound)
+}
+
+// moment shows Unix milliseconds, - for none.
 func moment(unixMilli int64) string {
 	if unixMilli == 0 {
 		return "-"

@@ -37,7 +37,7 @@ type Worker struct {
 	State    string `json:"state"`             // see the constants
 	Own      bool   `json:"own,omitempty"`     // held by the node that answers; a static number also while that waits
 	Floor    int64  `json:"floor,string"`      // the last owner issues nothing below; 0: the epoch
-	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above; 0: nothing was issued with the number
+	Bound    int64  `json:"bound,string"`      // T: the last owner issues nothing at or above; 0: nothing was issued with the number, unless it is unreadable or static
 	Released bool   `json:"released,omitempty"`
 }
 
