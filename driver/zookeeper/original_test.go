@@ -73,20 +73,26 @@ func TestOriginalSkipsNumberZero(t *testing.T) {
 // hyphens of the whole path for its number.
 func TestOriginalSkipsWhatJavaReadsInTheName(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, server.ZooKeeper(t))
-	p.cfg.Name = "pay-3-prod"
-	declare(t, p.original(t))
-	given := map[int64]bool{}
-	for i := range 4 {
-		given[claim(t, p.original(t), request(fmt.Sprintf("10.0.0.%d:8080", i))).Number] = true
-	}
-	path, _ := strings.CutPrefix(p.java(t, "10.0.0.9:8080", now), p.cfg.Chroot)
-	n, err := strconv.ParseInt(strings.Split(path, "-")[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if given[n] || len(given) != 4 {
-		t.Errorf("the Java server at %s issues as worker %d; nodes have %v", path, n, given)
+	for _, crashed := range []bool{false, true} {
+		p := newPlace(t, server.ZooKeeper(t))
+		p.cfg.Name = "pay-3-prod"
+		declare(t, p.original(t))
+		given := map[int64]bool{}
+		for i := range 4 {
+			req := request(fmt.Sprintf("10.0.0.%d:8080", i))
+			if crashed && i == 2 { // number 3, because number 0 was skipped
+				p.halfway(t, req)
+			}
+			given[claim(t, p.original(t), req).Number] = true
+		}
+		path, _ := strings.CutPrefix(p.java(t, "10.0.0.9:8080", now), p.cfg.Chroot)
+		n, err := strconv.ParseInt(strings.Split(path, "-")[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[n] || len(given) != 4 {
+			t.Errorf("crashed %v: the Java server at %s issues as worker %d; nodes have %v", crashed, path, n, given)
+		}
 	}
 }
 
