@@ -65,7 +65,7 @@ func runStorm(t *testing.T, seed uint64) {
 		m := &machine{s: s, address: fmt.Sprintf("10.0.0.%d:80", i), rng: rand.New(rand.NewPCG(seed, uint64(i+1))), files: map[string][]byte{}, offset: time.Duration(rng.IntN(5)-2) * time.Second, alarms: &alarms{active: map[string]leaf.Alarm{}}}
 		m.cfg = worker.Config{
 			Layout: snowflake.Leaf(), Namespace: "test", Address: m.address, Numbers: numbers, NodeID: m.address, Horizon: time.Minute,
-			Standby: standby, KeepOnStop: keep, Policy: policy, Alarms: m.alarms,
+			Standby: standby, KeepOnStop: keep, Policy: policy, Alarms: m.alarms, Layouts: furtherLayouts,
 		}
 		if asks {
 			m.cfg.Clock = worker.ClockCheck{Self: m.address, Ask: func(_ context.Context, p worker.Peer) (time.Time, error) {
@@ -172,17 +172,18 @@ func (m *machine) load(over chan struct{}) {
 		before := p.holder.Status()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		var ids []leaf.Range
-		id, err := p.holder.Next(ctx, "")
+		key := append([]string{""}, furtherLayouts...)[rng.IntN(1+len(furtherLayouts))]
+		id, err := p.holder.Next(ctx, key)
 		if err == nil {
 			ids = append(ids, leaf.Range{Lo: id, Hi: id + 1})
 			if rng.IntN(10) == 0 {
-				more, _ := p.holder.NextN(ctx, "", 1+rng.IntN(9000))
+				more, _ := p.holder.NextN(ctx, key, 1+rng.IntN(9000))
 				ids = append(ids, more...)
 			}
 		}
 		cancel()
 		if p.holder.Status().Losses == before.Losses {
-			m.s.took(m, p.holder, before.Losses, ids)
+			m.s.took(m, p.holder, before.Losses, ids, key)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ type span struct {
 	process *worker.Holder
 	session int64
 	number  int64
+	key     string // the text of a further layout, "" for the first
 }
+
+// furtherLayouts has IDs of other lengths of time with the same number.
+var furtherLayouts = []string{"seconds", "js53"}
 
 func (s *storm) note(format string, args ...any) {
 	s.mu.Lock()
@@ -62,19 +67,23 @@ func (s *storm) put(ctx context.Context, r worker.Record) (string, error) {
 }
 
 // took checks IDs: below a T, above all before, and in no other generator's time.
-func (s *storm) took(m *machine, process *worker.Holder, session int64, ids []leaf.Range) {
+func (s *storm) took(m *machine, process *worker.Holder, session int64, ids []leaf.Range, key string) {
+	layout, err := snowflake.ParseLayout(cmp.Or(key, "leaf"))
+	if err != nil {
+		s.fail("%v", err)
+	}
 	for _, r := range ids {
 		for _, id := range []int64{r.Lo, r.Hi - 1} {
-			p, err := snowflake.Leaf().Decode(id)
+			p, err := layout.Decode(id)
 			if err != nil {
 				s.fail("%s: %v", m.address, err)
 			}
-			s.check(m, span{process, session, p.Worker}, id, p.Unit)
+			s.check(m, layout, span{process, session, p.Worker, key}, id, p.Unit)
 		}
 	}
 }
 
-func (s *storm) check(m *machine, by span, id, unit int64) {
+func (s *storm) check(m *machine, layout snowflake.Layout, by span, id, unit int64) {
 	s.mu.Lock()
 	own, highest := s.spans[by], s.highest[by.number]
 	if own == nil {
@@ -85,12 +94,12 @@ func (s *storm) check(m *machine, by span, id, unit int64) {
 	own[1], own[2] = max(own[1], unit), id
 	var clash span
 	for other, units := range s.spans {
-		if other != by && other.number == by.number && own[0] <= units[1] && units[0] <= own[1] {
+		if other != by && other.number == by.number && other.key == by.key && own[0] <= units[1] && units[0] <= own[1] {
 			clash = other
 		}
 	}
 	s.mu.Unlock()
-	at := time.UnixMilli(snowflake.Leaf().Millis(unit)).UTC()
+	at := time.UnixMilli(layout.Millis(unit)).UTC()
 	switch {
 	case clash.process != nil:
 		s.fail("%s issued with number %d at %v, session %d, within the time of another generator (%v to %v, session %d, the same process: %v)", m.address, by.number, at, by.session,
