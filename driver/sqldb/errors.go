@@ -37,12 +37,24 @@ func (s *Store) explain(err error) error {
 	switch s.dialect.kindOf(err) {
 	case kindNoTable, kindHidden:
 		if !errors.Is(err, segment.ErrSchema) {
-			return s.schemaError("the database has no usable table leaf_alloc or leaf_meta", err)
+			missing := "the database has no usable table leaf_alloc or leaf_meta"
+			if s.identity.get() != "" {
+				missing += ": " + byOneNode
+			}
+			return s.schemaError(missing, err)
 		}
 	case kindTooBig:
 		return fmt.Errorf("%w: the column max_id cannot hold the number: %w", leaf.ErrOverflow, err)
 	}
 	return err
+}
+
+// metaGone says what to do where leaf_meta is lost. A registry outside the store has an ID of its own, which no data directory gives it.
+func (s *Store) metaGone() string {
+	if s.identity.alone {
+		return metaGone
+	}
+	return metaGone + ", or " + byOneNode
 }
 
 // lost says what to do where this node knows that there were tables, "" where it knows of none.

@@ -96,7 +96,7 @@ func (s *Store) sameCluster(ctx context.Context, q querier, query string) error 
 	}
 	found, err := s.readCluster(ctx, q, query)
 	if err != nil && s.dialect.kindOf(err).missing() {
-		return fmt.Errorf("%w: %s", segment.ErrSchema, metaGone)
+		return fmt.Errorf("%w: %s", segment.ErrSchema, s.metaGone())
 	}
 	if err != nil {
 		return err

@@ -153,6 +153,38 @@ func TestLostRecordOfSeveralAsTheTextSays(t *testing.T) {
 	leafOK(t, with("tag", "create", "user")...)
 }
 
+// TestLostRecordAsTheTextSays: the only database has lost the table with the ID of the cluster, and nothing else. Made again by a
+// command that knows no ID, it would be another cluster's for every node.
+func TestLostRecordAsTheTextSays(t *testing.T) {
+	t.Parallel()
+	dir, store, seen := dataDir(t), "sqlite:"+filepath.Join(t.TempDir(), "shared.db"), distinct{}
+	leafOK(t, "schema", "apply", "--store", store, "--data-dir", dataDir(t))
+	leafOK(t, "tag", "create", "leaf-segment-test", "--step", "10", "--store", store, "--data-dir", dataDir(t))
+	p := serve(t, dir, "--store", store, "--no-snowflake-enable")
+	seen.add(t, p.ids(t, 5))
+	awaitContent(t, filepath.Join(dir, "cluster"), "default")
+	operate(t, store, "DROP TABLE leaf_meta")
+	says := regexp.MustCompile(`stop all nodes, and make it with (--data-dir) of one of them, .*?; run: leaf (schema apply --store)`)
+	for end := time.Now().Add(20 * time.Second); !says.MatchString(p.log.String()); {
+		if _, _, err := httpGet(p.addr, "/api/segment/get/leaf-segment-test"); err != nil || time.Now().After(end) {
+			t.Fatalf("%v; log:\n%s", err, p.log)
+		}
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("ended:", <-p.done)
+	said := says.FindStringSubmatch(p.log.String())
+	for line := range strings.Lines(p.log.String()) {
+		if strings.Contains(line, "run: leaf schema apply --store") && !says.MatchString(line) {
+			t.Errorf("this line alone leads to another ID: %s", line)
+		}
+	}
+	leafOK(t, append(strings.Fields(said[2]), store, said[1], dir)...)
+	p = serve(t, dir, "--store", store, "--no-snowflake-enable")
+	p.awaitIDs(t, seen, 100)
+}
+
 // TestLostStoreOfSeveralMadeElsewhere: one of several databases is lost for good, and the operator makes it again without the
 // data directory of a node, so it has another ID. The refusal of the start says what to do, and no ID repeats.
 func TestLostStoreOfSeveralMadeElsewhere(t *testing.T) {
