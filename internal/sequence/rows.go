@@ -78,7 +78,8 @@ func ParseRow(name string) (tag string, section int, ok bool) {
 
 // OptionsAgain says how a row that lost its options, as with the table leaf_tag_option, is one of a sequence again.
 func OptionsAgain(row string) string {
-	return fmt.Sprintf("if it lost its options, restore its row of leaf_tag_option from a backup, or run, for each such row: leaf tag set '%s' --order strict --fixed-step", row)
+	tag, _, _ := ParseRow(row)
+	return fmt.Sprintf("if it lost its options, restore its row of leaf_tag_option from a backup, or run, for each row from '%s' to '%s': leaf tag set '%s' --order strict --fixed-step", RowName(tag, 0), RowName(tag, Sections-1), row)
 }
 
 // Reserve implements Blocks. The term is asked before the ranges. If it is valid when a number was taken from the block,
