@@ -10,6 +10,7 @@ import (
 	"github.com/leaf-idgen/leaf/driver/sqldb"
 	"github.com/leaf-idgen/leaf/internal/test/server"
 	"github.com/leaf-idgen/leaf/segment"
+	"github.com/leaf-idgen/leaf/worker"
 )
 
 // TestIdentify: the first node that brings an ID gives it to the registry, and all others hear of it.
@@ -120,6 +121,25 @@ func TestIdentifyBesideAStore(t *testing.T) {
 		}
 		if res, err := s.Reserve(t.Context(), segment.Request{Tag: "order", Step: 1000, Length: 500, Min: 500, Max: 500}); !errors.Is(err, segment.ErrSchema) {
 			t.Errorf("Reserve without leaf_meta = %+v, %v; want ErrSchema", res, err)
+		}
+	})
+}
+
+// TestIdentityOfARegistryIsLost: no text says to make the table of its ID with a data directory, which has the ID of a store.
+func TestIdentityOfARegistryIsLost(t *testing.T) {
+	eachBase(t, func(t *testing.T, url string, db *sql.DB) {
+		changing(t, url, db)
+		r := openRecords(t, url)
+		id, err := r.Identify(t.Context(), "")
+		if err != nil || id == "" {
+			t.Fatalf("ID %q, %v; want one", id, err)
+		}
+		if err := r.Expect(id); err != nil {
+			t.Fatal(err)
+		}
+		execAll(t, db, "DROP TABLE leaf_meta")
+		if _, err = r.List(t.Context()); !errors.Is(err, worker.ErrSchema) || strings.Contains(err.Error(), "--data-dir") {
+			t.Errorf("%v; want ErrSchema, and nothing of a data directory", err)
 		}
 	})
 }
