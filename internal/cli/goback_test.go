@@ -15,19 +15,29 @@ import (
 	"github.com/leaf-idgen/leaf/internal/test/server"
 )
 
+// wayBack returns what docs/MIGRATION.md says about the way back, up to end, without line breaks.
+func wayBack(t *testing.T, end string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/MIGRATION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, says := strings.Cut(string(page), "**Go back.**")
+	section, _, ends := strings.Cut(section, end)
+	if !says || !ends {
+		t.Fatalf("docs/MIGRATION.md has no paragraph on the way back that ends with %q", end)
+	}
+	return strings.Join(strings.Fields(section), " ")
+}
+
 // TestGoBackOfALatchedTag types what docs/MIGRATION.md says about the way back, before and after the
 // stop of the nodes, where the database has lost commits. The number for the other service lies above
 // every ID that was issued.
 func TestGoBackOfALatchedTag(t *testing.T) {
 	t.Parallel()
 	r := newRestoredTable(t)
-	page, err := os.ReadFile("../../docs/MIGRATION.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "**Go back.**")
-	section, _, _ = strings.Cut(section, "\n\n")
-	runs, stopped, ok := strings.Cut(strings.Join(strings.Fields(section), " "), "top the nodes cleanly")
+	section := wayBack(t, "\n\n")
+	runs, stopped, ok := strings.Cut(section, "top the nodes cleanly")
 	if !ok {
 		t.Fatalf("docs/MIGRATION.md does not say when to stop the nodes:\n%s", section)
 	}
@@ -57,12 +67,7 @@ func TestGoBackOfALatchedTag(t *testing.T) {
 // left running, and asks for numbers before each step.
 func TestGoBackBesideAServiceThatRuns(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/MIGRATION.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "**Go back.**")
-	section, _, _ = strings.Cut(strings.Join(strings.Fields(section), " "), " | service | ")
+	section := wayBack(t, "| service |")
 	d := server.MariaDB(t)
 	db, peers := cosid.start(t, d, 1)
 	store := server.MariaDB(t)
@@ -109,12 +114,7 @@ func TestGoBackBesideAServiceThatRuns(t *testing.T) {
 // that the node issues.
 func TestGoBackBesideANodeThatIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/MIGRATION.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "**Go back.**")
-	section, _, _ = strings.Cut(strings.Join(strings.Fields(section), " "), " | service | ")
+	section := wayBack(t, "| service |")
 	store, dir, operator := server.MariaDB(t).URL(), dataDir(t), dataDir(t)
 	typed := func(command string) string {
 		return leafOK(t, append(strings.Fields(strings.ReplaceAll(command, "TAG", "leaf-segment-test")), "--store", store, "--data-dir", operator)...)
@@ -128,6 +128,7 @@ func TestGoBackBesideANodeThatIsStartedAgain(t *testing.T) {
 	}
 	refused := make(chan struct{})
 	highest := int64(0)
+	var err error // of the client
 	steps := map[string]func(){
 		"top the nodes cleanly": func() {
 			node.end(t, syscall.SIGTERM)
