@@ -3,6 +3,7 @@ package segment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/leaf-idgen/leaf"
 	"github.com/leaf-idgen/leaf/number"
@@ -45,15 +46,7 @@ func (a *Allocator) Strict(tag string) bool {
 // Rebuilt reports whether a tag in strict order waits for its repair because this node lost its fence. Only this node has latched
 // the tag, so other nodes issue it.
 func (a *Allocator) Rebuilt() bool {
-	if a.fence.Latched() == 0 {
-		return false
-	}
-	for tag, m := range a.fence.All() {
-		if m.Rebuilt && a.Strict(tag) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.fence.Rebuilt(), a.Strict)
 }
 
 // Heard tells that the owner of a tag in strict order has issued IDs below end. Only owners have a fence of such a

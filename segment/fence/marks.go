@@ -95,6 +95,21 @@ func (f *Fence) setLocked(tag string, m Mark) {
 	f.marks[tag] = m
 }
 
+// Rebuilt returns the tags that are latched because this node lost its fence. It copies no other mark: callers ask again and again.
+func (f *Fence) Rebuilt() (tags []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.latched == 0 {
+		return nil
+	}
+	for tag, m := range f.marks {
+		if m.Rebuilt {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
 // Latched returns the number of latched tags.
 func (f *Fence) Latched() int {
 	f.mu.Lock()
