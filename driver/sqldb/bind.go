@@ -29,11 +29,6 @@ var segmentTables = []string{"leaf_alloc", "leaf_meta", "leaf_tag_option", "leaf
 const rowsElsewhere = "its rows are on another server, which may neither keep them nor lock them for this node; " +
 	"stop all nodes and Java servers that use the table, and then give all of them the URL of that server"
 
-const metaGone = "the table leaf_meta is gone, or this user may not read it any more, and says whose the database is: restore it from a backup"
-
-// byOneNode is how tables are made again: a command that knows no ID makes another one, which the nodes refuse.
-const byOneNode = "stop all nodes, and make it with --data-dir of one of them, which knows the ID of the cluster"
-
 // stored is a binding as it is recorded.
 type stored struct {
 	segment.Binding

@@ -51,11 +51,15 @@ func (s *Store) explain(err error) error {
 
 // metaGone says what to do where leaf_meta is lost. A registry outside the store has an ID of its own, which no data directory gives it.
 func (s *Store) metaGone() string {
+	text := "the table leaf_meta is gone, or this user may not read it any more, and says whose the database is: restore it from a backup"
 	if s.identity.alone {
-		return metaGone
+		return text
 	}
-	return metaGone + ", or " + byOneNode
+	return text + ", or " + byOneNode
 }
+
+// byOneNode is how a table is made again: a command that knows no ID makes another one, which the nodes refuse.
+const byOneNode = "stop all nodes, and make it with --data-dir of one of them, which knows the ID of the cluster"
 
 // lost says what to do where this node knows that there were tables, "" where it knows of none.
 func (s *Store) lost() string {
