@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -83,6 +84,11 @@ func (o Options) On(list ...Interface) Options {
 func (o Options) ReadingLimits(f func(limit.Store) limit.Store) Options {
 	o.limits = f
 	return o
+}
+
+// Elapsed is the elapsed time that the engine of snowflake mode goes by.
+func (a *App) Elapsed() time.Duration {
+	return a.workerConfig(netip.AddrPort{}).WithDefaults().Elapsed()
 }
 
 // DirectoryOf returns where the directory of nodes of a configuration is, "" for none.
