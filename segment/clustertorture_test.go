@@ -22,10 +22,7 @@ import (
 // and again, to be repaired, or the fence does: it is wiped, and nodes go on without
 // it. No ID repeats, and a database that is well is never accused.
 func TestClusterFenceTorture(t *testing.T) {
-	seeds := uint64(5)
-	if long.Asked() {
-		seeds = 300
-	}
+	seeds := long.Load(uint64(5), 300)
 	for seed := range seeds {
 		for _, lossy := range []string{"database", "fence"} {
 			t.Run(fmt.Sprintf("%s goes back, seed %d", lossy, seed), func(t *testing.T) {

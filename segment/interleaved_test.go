@@ -30,10 +30,7 @@ import (
 func TestInterleaved(t *testing.T) {
 	t.Parallel()
 	long.Plain(t)
-	seeds := uint64(60)
-	if long.Asked() {
-		seeds = 20_000
-	}
+	seeds := long.Load(uint64(60), 20_000)
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			x := newInterleaving(seed)

@@ -133,10 +133,7 @@ func TestSpread(t *testing.T) {
 	long.Plain(t)
 	for _, l := range []snowflake.Layout{snowflake.Leaf(), snowflake.JS53(), snowflake.Seconds()} {
 		t.Run(l.Fingerprint(), func(t *testing.T) {
-			ids := make([]int64, 20_000)
-			if long.Asked() {
-				ids = make([]int64, 200_000)
-			}
+			ids := make([]int64, long.Load(20_000, 200_000))
 			clk := newClock(start)
 			c := clk.config(l)
 			c.Rand = rand.New(rand.NewPCG(3, 4)).Uint64

@@ -26,10 +26,7 @@ import (
 func TestPoolInterleaved(t *testing.T) {
 	t.Parallel()
 	long.Plain(t)
-	seeds := uint64(2_000)
-	if long.Asked() {
-		seeds = 300_000
-	}
+	seeds := long.Load(uint64(2_000), 300_000)
 	for seed := range seeds {
 		x := newInterleaving(seed)
 		x.run()

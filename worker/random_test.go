@@ -25,10 +25,7 @@ import (
 // that the registry held; and when the storm is over, all numbers are in use again and
 // no alarm is left. LEAF_SEED=n runs that seed alone.
 func TestStorm(t *testing.T) {
-	first, seeds := uint64(1), 5
-	if long.Asked() {
-		seeds = 2_000
-	}
+	first, seeds := uint64(1), long.Load(5, 2_000)
 	if text := os.Getenv("LEAF_SEED"); text != "" {
 		var err error
 		if first, err = strconv.ParseUint(text, 10, 64); err != nil {

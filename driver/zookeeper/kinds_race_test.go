@@ -58,10 +58,7 @@ func TestKindsStartAtOnce(t *testing.T) {
 // before each. Each race ends with its sessions: those of a hundred races would be pinged at once.
 func (k kindRace) everywhere(t *testing.T, ns server.Namespace) {
 	p := newPlace(t, ns)
-	step := int64(3)
-	if long.Asked() {
-		step = 1
-	}
+	step := long.Load(int64(3), 1)
 	k.nth = 1
 	for more := true; more; k.nth += step {
 		more = false

@@ -33,10 +33,7 @@ import (
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	long.Plain(t)
-	seeds := uint64(25)
-	if long.Asked() {
-		seeds = 3_000
-	}
+	seeds := long.Load(uint64(25), 3_000)
 	for seed := uint64(0); seed < seeds && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) { newWalk(seed).run(t, seed) })
 	}
@@ -221,7 +218,7 @@ func (m *machine) take() {
 	}
 }
 
-// gate holds the process up while it is frozen, and until returns the end of that, or, of a request, of being cut off.
+// gate holds the process up until a moment, which may change meanwhile. It fails if the process has ended.
 func (p *process) gate(until func() time.Time) error {
 	for {
 		p.mu.Lock()
@@ -239,6 +236,7 @@ func (p *process) gate(until func() time.Time) error {
 
 func (p *process) thaw() time.Time { return p.frozen }
 
+// pass holds a request up while the process is frozen or cut off.
 func (p *process) pass() error {
 	return p.gate(func() time.Time { return time.UnixMilli(max(p.frozen.UnixMilli(), p.cut.UnixMilli())) })
 }

@@ -25,10 +25,7 @@ import (
 func TestRuleWalks(t *testing.T) {
 	long.Plain(t)
 	t.Parallel()
-	walks := uint64(4)
-	if long.Asked() {
-		walks = 300
-	}
+	walks := long.Load(uint64(4), 300)
 	for seed := range walks {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -35,10 +35,7 @@ const snowflakes = "snowflake mode"
 // deadline of 2 s gets an error, and less than one request in a hundred leaves the zone
 // while a node of it lives.
 func TestClientNeverNotices(t *testing.T) {
-	ran := 10 * time.Second
-	if long.Asked() {
-		ran = 150 * time.Second
-	}
+	ran := long.Load(10*time.Second, 150*time.Second)
 	for _, tt := range []struct {
 		name   string
 		cached bool
@@ -142,10 +139,7 @@ func (c *callers) connect(t *testing.T, options ...client.Option) (*client.Clien
 }
 
 func (c *callers) run(t *testing.T, ran time.Duration) {
-	count := 20
-	if long.Asked() {
-		count = 200
-	}
+	count := long.Load(20, 200)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var watchers, callers sync.WaitGroup

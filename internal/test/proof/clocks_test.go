@@ -185,10 +185,7 @@ func TestConfirmClockAsTheAlarmSays(t *testing.T) {
 // client of the node notices.
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
-	rounds := 2
-	if long.Asked() {
-		rounds = 20
-	}
+	rounds := long.Load(2, 20)
 	e := server.OwnZooKeeper(t, 3)
 	r := ready(t, &registry{addr: e.Addr(0), fixed: true, flags: func(string) []string {
 		return []string{"--snowflake-registry", "zookeeper", "--snowflake-registry-address", strings.Join(e.Servers(), ","), "--snowflake-name", "leader"}

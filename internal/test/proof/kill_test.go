@@ -15,10 +15,7 @@ import (
 // SIGKILL in mid-load again and again. Every ID that a client received is distinct,
 // on steps that divide nothing.
 func TestKillUnderLoad(t *testing.T) {
-	rounds, atLeast := 3, 30_000
-	if long.Asked() {
-		rounds, atLeast = 10, 1_000_000
-	}
+	rounds, atLeast := long.Load(3, 10), long.Load(30_000, 1_000_000)
 	for name, open := range map[string]func(testing.TB) server.Database{"MariaDB": server.MariaDB, "PostgreSQL": server.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			store := open(t).URL()

@@ -16,10 +16,7 @@ import (
 // back within a second of the database's first accepted query.
 func TestDatabaseOutage(t *testing.T) {
 	t.Parallel()
-	outage := 5 * time.Second
-	if long.Asked() {
-		outage = 60 * time.Second
-	}
+	outage := long.Load(5*time.Second, 60*time.Second)
 	for name, own := range map[string]func(testing.TB) *server.Instance{"MariaDB": server.OwnMariaDB, "PostgreSQL": server.OwnPostgres} {
 		t.Run(name, func(t *testing.T) {
 			db := own(t)

@@ -20,10 +20,7 @@ import (
 // are distinct, and each round issues its share or names the rule that forbids it.
 func TestKillsAndClockSteps(t *testing.T) {
 	t.Parallel()
-	rounds := 5
-	if long.Asked() {
-		rounds = 200
-	}
+	rounds := long.Load(5, 200)
 	each(t, func(t *testing.T, r *registry) { killAndStep(t, r, rounds) })
 	for name, r := range alone {
 		t.Run(name, func(t *testing.T) {

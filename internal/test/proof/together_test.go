@@ -16,10 +16,7 @@ import (
 // a process of its own.)
 func TestProcessesStartTogether(t *testing.T) {
 	t.Parallel()
-	count := 8
-	if long.Asked() {
-		count = 64
-	}
+	count := long.Load(8, 64)
 	for name, same := range map[string]bool{"own addresses": false, "one address": true} {
 		for _, kind := range registries { // one after the other: all at once are processes enough
 			t.Run(name+"/"+kind.name, func(t *testing.T) { together(t, kind.open(t), count, same) })
