@@ -101,8 +101,7 @@ const maxNodeID = 60
 
 // isNodeID reports whether a board can have the name of a node.
 func isNodeID(id string) bool {
-	visible := func(r rune) bool { return ' ' < r && r <= '~' }
-	return len(id) <= maxNodeID && id != DeletedRow && !strings.ContainsFunc(id, func(r rune) bool { return !visible(r) })
+	return len(id) <= maxNodeID && id != DeletedRow && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // WithDefaults returns c with every zero field set to its default.

@@ -95,7 +95,7 @@ type Config struct {
 
 	// Standby makes a refused claim a quiet wait instead of an alarm: this node takes
 	// the number over when its holder is gone. A number that does not return by itself is an
-	// alarm all the same. It needs a registry that both use, so it is refused with Static.
+	// alarm all the same. Both nodes need one registry: New refuses Standby with Static.
 	Standby bool
 
 	// KeepOnStop leaves the claim and its T in place at a clean stop. A fixed node may

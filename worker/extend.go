@@ -53,10 +53,9 @@ func (h *Holder) extendOnce(s *session) {
 	}
 	again := h.unwritten != nil // the alarm tells of the later ones
 	if err := h.writeFile(h.base, claim, asked, inner, bound); err != nil {
-		if again {
-			return
+		if !again {
+			h.log.Warn("the time bound is not extended", "until", time.UnixMilli(s.inner.Load()).UTC(), "error", err)
 		}
-		h.log.Warn("the time bound is not extended", "until", time.UnixMilli(s.inner.Load()).UTC(), "error", err)
 		return
 	}
 	s.inner.Store(inner)
